@@ -53,8 +53,8 @@ func checkName(what, s string) error {
 		return fmt.Errorf("%w %s: it is empty", ErrInvalid, what)
 	case len(s) > MaxNameLength:
 		return fmt.Errorf("%w %s: %d bytes long, the limit is %d", ErrInvalid, what, len(s), MaxNameLength)
-	case s == "." || s == "..":
-		return fmt.Errorf("%w %s: %q is reserved", ErrInvalid, what, s)
+	case s[0] == '.':
+		return fmt.Errorf("%w %s: %q begins with a dot", ErrInvalid, what, s)
 	}
 	for _, c := range s {
 		if !isNameChar(c) {
