@@ -1,0 +1,148 @@
+package rpc
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/seaweedmq/smq/lib/smq"
+)
+
+// DialOptions configure Dial and NewConns. The zero value connects by TCP
+// without encryption.
+type DialOptions struct {
+	// Credentials encrypt and authenticate; nil: plain text.
+	Credentials credentials.TransportCredentials
+	// Dialer opens connections; nil: TCP.
+	Dialer func(ctx context.Context, addr string) (net.Conn, error)
+	// StreamWindow and ConnWindow bound, in bytes, what the peer may have sent
+	// that the application has not received yet, per stream and per connection.
+	// 0: 8 MiB and 16 MiB.
+	StreamWindow, ConnWindow int32
+}
+
+// Dial prepares a connection to addr, host:port, with SMQ's codec, limits and
+// errors. It is made at the first call, made again whenever it breaks (first at
+// once, then at most a second apart), and rests when it was not used for a
+// while; calls meanwhile fail with smq.ErrUnavailable. A peer that has been
+// silent for three seconds though it was asked for a sign of life counts as
+// gone, even while the network still accepts what is sent to it.
+func Dial(addr string, o DialOptions) (*grpc.ClientConn, error) {
+	w := watcher{dial: o.Dialer, ready: make(chan struct{})}
+	if w.dial == nil {
+		w.dial = dialTCP
+	}
+	creds := o.Credentials
+	if creds == nil {
+		creds = insecure.NewCredentials()
+	}
+	// The name is passed to the dialer as it is, which resolves it anew for
+	// every connection.
+	conn, err := grpc.NewClient("passthrough:///"+addr,
+		grpc.WithTransportCredentials(creds),
+		grpc.WithContextDialer(w.connect),
+		grpc.WithDefaultCallOptions(
+			grpc.ForceCodecV2(newCodec()),
+			grpc.MaxCallRecvMsgSize(MaxFrameSize),
+			grpc.MaxCallSendMsgSize(MaxFrameSize),
+		),
+		grpc.WithChainUnaryInterceptor(unaryClient),
+		grpc.WithChainStreamInterceptor(streamClient),
+		grpc.WithStaticStreamWindowSize(orDefault(o.StreamWindow, streamWindow)),
+		grpc.WithStaticConnWindowSize(orDefault(o.ConnWindow, connWindow)),
+		grpc.WithReadBufferSize(ioBuffer),
+		grpc.WithWriteBufferSize(ioBuffer),
+		grpc.WithSharedWriteBuffer(true),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
+			MinConnectTimeout: silentAfter,
+		}),
+		grpc.WithIdleTimeout(time.Minute),
+		grpc.WithDisableRetry(),
+		grpc.WithDisableServiceConfig(),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("%w address %q: %w", smq.ErrInvalid, addr, err)
+	}
+	w.conn = conn
+	close(w.ready)
+	return conn, nil
+}
+
+func dialTCP(ctx context.Context, addr string) (net.Conn, error) {
+	var d net.Dialer
+	return d.DialContext(ctx, "tcp", addr)
+}
+
+func unaryClient(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	return FromStatus(invoke(ctx, method, req, reply, cc, opts...))
+}
+
+func streamClient(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	s, err := open(ctx, desc, cc, method, opts...)
+	if err != nil {
+		return nil, FromStatus(err)
+	}
+	return clientStream{s}, nil
+}
+
+// clientStream gives the caller errors instead of statuses.
+type clientStream struct{ grpc.ClientStream }
+
+func (s clientStream) SendMsg(m any) error { return FromStatus(s.ClientStream.SendMsg(m)) }
+func (s clientStream) RecvMsg(m any) error { return FromStatus(s.ClientStream.RecvMsg(m)) }
+
+// Conns shares connections: one an address. It is safe for concurrent use.
+type Conns struct {
+	options DialOptions
+
+	mu     sync.Mutex
+	conns  map[string]*grpc.ClientConn
+	closed bool
+}
+
+// NewConns makes an empty set, whose connections Close closes.
+func NewConns(o DialOptions) *Conns {
+	return &Conns{options: o, conns: make(map[string]*grpc.ClientConn)}
+}
+
+// Get returns the connection to addr, which the caller must not close. It does
+// not wait for it to be made. smq.ErrInvalid for an address that cannot be
+// one, smq.ErrUnavailable after Close.
+func (c *Conns) Get(addr string) (*grpc.ClientConn, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, fmt.Errorf("connect to %s: %w: shutting down", addr, smq.ErrUnavailable)
+	}
+	if conn, ok := c.conns[addr]; ok {
+		return conn, nil
+	}
+	if _, _, err := net.SplitHostPort(addr); err != nil {
+		return nil, fmt.Errorf("%w address %q: %w", smq.ErrInvalid, addr, err)
+	}
+	conn, err := Dial(addr, c.options)
+	if err != nil {
+		return nil, err
+	}
+	c.conns[addr] = conn
+	return conn, nil
+}
+
+// Close closes every connection; calls under way fail.
+func (c *Conns) Close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	for _, conn := range c.conns {
+		conn.Close()
+	}
+	clear(c.conns)
+}
