@@ -114,6 +114,9 @@ func unlz4(dst, src []byte, limit int) ([]byte, error) {
 }
 
 func unzstd(dst, src []byte, limit int) ([]byte, error) {
+	if len(src) == 0 { // which the decoder takes for a stream of no frames
+		return nil, io.ErrUnexpectedEOF
+	}
 	d := zstdDecoders.Get().(*zstd.Decoder)
 	defer zstdDecoders.Put(d)
 	out, err := d.DecodeAll(src, dst)
