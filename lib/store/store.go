@@ -25,8 +25,11 @@
 // # Paths
 //
 // Paths are absolute, slash-separated and clean ("/topics/default/t"); CheckPath
-// says what is allowed. Folders come into being with the first file below them,
-// and an empty or absent folder lists as empty. Names sort bytewise.
+// says what is allowed, and arguments named dir may be the root too. Any other
+// path is refused with smq.ErrInvalid by every method. Folders come into being
+// with the first file below them, and an empty or absent folder lists as empty.
+// Nothing lies below a file: to read there finds nothing, to write there is an
+// smq.ErrInvalid. Names sort bytewise.
 package store
 
 import (
@@ -39,8 +42,13 @@ import (
 // still be (see Outcomes above).
 var ErrAmbiguous = errors.New("outcome unknown")
 
+// MaxSmall is the largest file, in bytes, that Replace writes and Read reads.
+const MaxSmall = 16 << 20
+
 // Version identifies the content of a small file for Replace. It is opaque;
-// the empty version stands for "there is no such file".
+// the empty version stands for "there is no such file". What two calls of
+// Replace wrote has two versions, also when it is the same bytes, and also when
+// the file was removed in between.
 type Version string
 
 // Info describes a file or a folder.
@@ -132,22 +140,25 @@ type Store interface {
 	// all, unless something is there. Of any number of concurrent calls for
 	// one path, in any processes, at most one returns nil.
 	//
-	// Errors: smq.ErrExists, also on a repeat of a call that was applied;
-	// smq.ErrNotFound when a reference points to nothing; smq.ErrNoSpace;
-	// ErrAmbiguous. It is not retried inside after an ambiguous attempt.
+	// Errors: smq.ErrExists, also on a repeat of a call that was applied,
+	// and whatever the references point to by then; smq.ErrNotFound when a
+	// reference points to nothing; smq.ErrNoSpace; ErrAmbiguous. It is not
+	// retried inside after an ambiguous attempt.
 	Create(ctx context.Context, path string, content []Part) error
 
 	// Replace makes the file at path hold data, in one step, provided that
 	// its version is the given one (the empty one: provided that there is no
 	// file), and returns the new version. Of concurrent calls with one
-	// version at most one returns nil. For small files (up to 16 MiB).
+	// version at most one returns nil. For small files (up to MaxSmall).
 	//
 	// Errors: smq.ErrConflict when the version is another, also on a repeat
-	// of a call that was applied; smq.ErrNoSpace; ErrAmbiguous.
+	// of a call that was applied; smq.ErrTooLarge; smq.ErrNoSpace;
+	// ErrAmbiguous. Where a folder is, smq.ErrConflict or smq.ErrInvalid.
 	Replace(ctx context.Context, path string, data []byte, version Version) (Version, error)
 
 	// Read returns a small file whole, with its version. Files made by
-	// Create can be read too. smq.ErrNotFound when there is no file.
+	// Create can be read too. smq.ErrNotFound when there is no file,
+	// smq.ErrTooLarge when it is larger than MaxSmall.
 	Read(ctx context.Context, path string) ([]byte, Version, error)
 
 	// ReadAt fills p from the file's bytes at off on, as io.ReaderAt does:
@@ -161,18 +172,19 @@ type Store interface {
 	Stat(ctx context.Context, path string) (Info, error)
 
 	// List returns up to limit entries of the folder whose names sort after
-	// the given one, in bytewise order; limit <= 0 means all. Whatever
+	// the given one, in bytewise order; limit <= 0 means all. Fewer entries
+	// than limit mean that no more of them follow. Whatever
 	// Create finished before, in any process, is listed. Names that begin
 	// with a dot are the backend's own and never listed.
 	List(ctx context.Context, dir, after string, limit int) ([]Info, error)
 
 	// Remove deletes a file, or an empty folder. Absence is a success, so a
-	// repeat is one too.
+	// repeat is one too. smq.ErrConflict when a folder is not empty.
 	Remove(ctx context.Context, path string) error
 
-	// RemoveAll deletes the folder with all below it. It is not atomic:
+	// RemoveAll deletes a folder with all below it, or a file. It is not atomic:
 	// after an error some of it may be left, and a repeat goes on. Absence
-	// is a success.
+	// is a success. The root is refused with smq.ErrInvalid.
 	RemoveAll(ctx context.Context, dir string) error
 
 	// Upload stores bytes that no path names yet and returns the reference
