@@ -1,0 +1,407 @@
+package seglog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/seaweedmq/smq/lib/record"
+	"github.com/seaweedmq/smq/lib/smq"
+	"github.com/seaweedmq/smq/lib/smqpb"
+	"github.com/seaweedmq/smq/lib/store"
+)
+
+// Batch is a record batch on its way into a segment.
+type Batch struct {
+	ID        uint64 // the caller's, for the ack
+	Partition smq.Partition
+	Bytes     []byte // one whole batch; the log owns it from then on
+}
+
+// Ack is the fate of a batch.
+type Ack struct {
+	ID         uint64
+	Partition  smq.Partition
+	BaseOffset int64
+	Duplicate  bool  // an earlier attempt is stored
+	Err        error // nil: the batch is in the store
+}
+
+// Sink takes the acks of the batches that were appended with it. Acked is
+// called from several goroutines, but for the batches that are stored in
+// their order; it must not block. The slice is the callee's.
+type Sink interface {
+	Acked(acks []Ack)
+}
+
+// Config says which segment a log is opened for and with what.
+type Config struct {
+	Store        store.Store
+	Ident        Ident
+	Predecessors []Seal // what the segment continues from; their ranges cover its own, or there are none
+	Broker       smq.BrokerID
+	Limits       Limits
+	Shared       *Shared
+	Logger       *slog.Logger
+}
+
+// Log is an open segment, in the hands of its owner.
+type Log struct {
+	Config
+	segment
+	limits Limits
+	writer []byte
+	preds  []*smqpb.Predecessor
+	opened time.Time
+	cancel context.CancelFunc
+	age    *time.Timer // asks for a roll
+	// spawn runs f in the background with a context that ends with the log.
+	spawn func(f func(ctx context.Context))
+	wake  chan struct{} // tells the freezer to look again
+	roll  chan struct{} // closed when the segment should roll
+	done  chan struct{} // closed when stopped
+
+	mu           sync.Mutex
+	head         *state // with everything accepted
+	pending      []entry
+	pendingBytes int64
+	inflight     []*flush // frozen, oldest first
+	repeats      []repeat // of batches that are not stored yet
+	ends         []int64  // committed end offsets
+	chunks       []chunkInfo
+	bytes        uint64 // size of chunks
+	messages     uint64 // committed
+	committed    smq.Position
+	lastFreeze   time.Time
+	freezing     bool // the freezer runs
+	sealing      bool // nothing more is accepted
+	refusing     error
+	stopped      *ending
+	changed      chan struct{}
+	rolled       bool
+
+	// Only the freezer touches these.
+	frozen   *state // with everything frozen
+	previous footer // of the last chunk frozen
+	lastDone chan struct{}
+}
+
+// repeat is a batch that repeats one which is not stored yet: it shares its
+// fate.
+type repeat struct {
+	original sequenced
+	ack      Ack
+	sink     Sink
+}
+
+// ending is why a log has stopped for good.
+type ending struct {
+	err  error // what later batches are told
+	seal *Seal // when the segment is sealed
+}
+
+// Open makes the caller the owner of the segment, by creating its first chunk.
+//
+// Errors: smq.ErrSegmentSealed when it is sealed already; smq.ErrNotOwner when
+// somebody else, or an earlier attempt that was given up, has opened it;
+// otherwise the store's.
+func Open(ctx context.Context, cfg Config) (*Log, error) {
+	limits := cfg.Limits.withDefaults()
+	id := cfg.Ident
+	st, preds, err := openingState(ctx, cfg.Store, id, cfg.Predecessors, limits)
+	if err != nil {
+		return nil, err
+	}
+	l := &Log{
+		Config:  cfg,
+		segment: segment{st: cfg.Store, id: id, cache: cfg.Shared.cache},
+		limits:  limits,
+		writer:  newWriterID(),
+		preds:   preds,
+		opened:  time.Now(),
+		wake:    make(chan struct{}, 1),
+		roll:    make(chan struct{}),
+		done:    make(chan struct{}),
+		changed: make(chan struct{}),
+		frozen:  st,
+		head:    st.clone(),
+		ends:    make([]int64, id.Range.Len()),
+	}
+	for i := range st.partitions {
+		l.ends[i] = st.partitions[i].end
+	}
+	if l.Logger == nil {
+		l.Logger = slog.New(slog.DiscardHandler)
+	}
+	if err := l.createOpening(ctx); err != nil {
+		return nil, fmt.Errorf("open %v: %w", id, err)
+	}
+	life, cancel := context.WithCancel(context.Background())
+	l.cancel = cancel
+	l.spawn = func(f func(context.Context)) { go f(life) }
+	l.age = time.AfterFunc(limits.MaxAge, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.requestRoll()
+	})
+	return l, nil
+}
+
+// createOpening writes chunk 0.
+func (l *Log) createOpening(ctx context.Context) error {
+	m := l.id.newFooter(0, l.writer, l.Broker, l.opened)
+	m.Snapshot = l.frozen.snapshot(l.preds, l.opened.Add(-l.limits.ProducerIdle).UnixMilli())
+	b, f, err := encodeFooter(m)
+	if err != nil {
+		return err
+	}
+	retry := newBackoff()
+	for {
+		err := l.Store.Create(ctx, l.id.ChunkPath(0), store.Bytes(b))
+		if errors.Is(err, smq.ErrExists) {
+			var theirs footer
+			if theirs, _, err = l.inTheWay(ctx, 0); err == nil {
+				err = ownership(f, theirs)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if err == nil {
+			l.previous = f
+			l.chunks = []chunkInfo{{size: int64(len(b))}}
+			l.bytes = uint64(len(b))
+			return nil
+		}
+		if !errors.Is(err, store.ErrAmbiguous) {
+			return err
+		}
+		if err := retry.wait(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// ownership compares the chunk that we tried to create with the one that is
+// there: nil when it is ours.
+func ownership(ours, theirs footer) error {
+	switch {
+	case string(theirs.Writer) == string(ours.Writer) && theirs.hash == ours.hash:
+		return nil
+	case theirs.Sealed:
+		return smq.ErrSegmentSealed
+	}
+	return fmt.Errorf("%w: broker %s has written chunk %d", smq.ErrNotOwner, theirs.Broker, theirs.Chunk)
+}
+
+// inTheWay reads the footer of the chunk that has taken number n.
+func (l *Log) inTheWay(ctx context.Context, n uint64) (footer, int64, error) {
+	info, err := l.Store.Stat(ctx, l.id.ChunkPath(n))
+	if err != nil {
+		return footer{}, 0, err
+	}
+	f, err := readFooter(ctx, l.Store, l.id, n, info.Size)
+	return f, info.Size, err
+}
+
+// Append accepts batches: it checks them, gives them offsets, in order, and
+// has them stored. It does not wait for the store. Every batch gets exactly
+// one ack.
+//
+// The caller has reserved memory for their bytes (Shared.Reserve); the log
+// gives it back as they are stored or refused.
+func (l *Log) Append(batches []Batch, sink Sink) {
+	headers := make([]record.Header, len(batches))
+	refused := make([]Ack, 0, len(batches))
+	var returned int64
+	for i, b := range batches {
+		var err error
+		if !l.id.Range.Contains(b.Partition) {
+			err = fmt.Errorf("%w partition %d: %v has %v", smq.ErrInvalid, b.Partition, l.id, l.id.Range)
+		} else {
+			headers[i], err = record.Validate(b.Bytes)
+		}
+		if err != nil {
+			headers[i].Count = 0 // marks it for the loop below
+			refused = append(refused, Ack{ID: b.ID, Partition: b.Partition, Err: err})
+			returned += int64(len(b.Bytes))
+		}
+	}
+	nowMs := time.Now().UnixMilli()
+	l.mu.Lock()
+	for i, b := range batches {
+		if headers[i].Count == 0 {
+			continue
+		}
+		if ack, settled := l.accept(b, &headers[i], sink, nowMs); settled {
+			refused = append(refused, ack)
+			returned += int64(len(b.Bytes))
+		}
+	}
+	l.kick()
+	l.mu.Unlock()
+	l.Shared.release(returned)
+	if len(refused) > 0 {
+		sink.Acked(refused)
+	}
+}
+
+// accept takes one batch in, or settles it at once. l.mu is held.
+func (l *Log) accept(b Batch, h *record.Header, sink Sink, nowMs int64) (ack Ack, settled bool) {
+	ack = Ack{ID: b.ID, Partition: b.Partition}
+	if ack.Err = l.closed(); ack.Err != nil {
+		return ack, true
+	}
+	v := l.head.check(b.Partition, h)
+	switch {
+	case v.err != nil:
+		ack.Err = v.err
+		return ack, true
+	case v.duplicate:
+		ack.BaseOffset, ack.Duplicate = v.original.offset, true
+		if v.original.position <= l.committed { // one more than the position; 0 when stored long since
+			return ack, true
+		}
+		l.repeats = append(l.repeats, repeat{original: v.original, ack: ack, sink: sink})
+		l.Shared.release(int64(len(b.Bytes)))
+		return ack, false
+	}
+	offset, position := l.head.append(b.Partition, h, nowMs)
+	record.Patch(b.Bytes, offset, l.id.Segment.LeaderEpoch())
+	l.pending = append(l.pending, entry{
+		bytes: b.Bytes, header: *h, partition: b.Partition, offset: offset, position: position,
+		appendMs: nowMs, id: b.ID, sink: sink,
+	})
+	l.pendingBytes += int64(len(b.Bytes))
+	return ack, false
+}
+
+// closed says why nothing more is accepted. l.mu is held.
+func (l *Log) closed() error {
+	switch {
+	case l.stopped != nil:
+		return l.stopped.err
+	case l.sealing:
+		return smq.ErrSegmentSealed
+	}
+	return l.refusing
+}
+
+// kick has the freezer look at what is pending. l.mu is held.
+func (l *Log) kick() {
+	if l.stopped != nil || len(l.pending) == 0 && !l.sealing && l.refusing == nil {
+		return
+	}
+	if !l.freezing {
+		l.freezing = true
+		l.spawn(l.freezer)
+		return
+	}
+	select {
+	case l.wake <- struct{}{}:
+	default: // it is going to look anyway
+	}
+}
+
+// Seal ends the segment as planned: what has been accepted is stored, then the
+// seal. It may be called again, and returns the seal of whoever sealed the
+// segment. When ctx ends first the sealing goes on.
+func (l *Log) Seal(ctx context.Context) (Seal, error) {
+	l.mu.Lock()
+	l.sealing = true
+	l.kick()
+	l.mu.Unlock()
+	select {
+	case <-l.done:
+	case <-ctx.Done():
+		return Seal{}, fmt.Errorf("seal %v: %w: %w", l.id, smq.ErrTimeout, ctx.Err())
+	}
+	if seal, ok := l.Sealed(); ok {
+		return seal, nil
+	}
+	return Seal{}, fmt.Errorf("seal %v: %w", l.id, l.Err())
+}
+
+// Close gives the log up without a seal: batches that are not stored are told
+// smq.ErrUnavailable, and may be stored all the same.
+func (l *Log) Close() {
+	l.stop(ending{err: smq.ErrUnavailable}, 0)
+}
+
+// Done is closed when the log has stopped for good.
+func (l *Log) Done() <-chan struct{} { return l.done }
+
+// Err says why the log has stopped: smq.ErrSegmentSealed, whoever sealed it,
+// or what made it impossible to go on. It is nil before.
+func (l *Log) Err() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.stopped == nil {
+		return nil
+	}
+	return l.stopped.err
+}
+
+// Sealed returns the segment's seal once there is one.
+func (l *Log) Sealed() (Seal, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.stopped == nil || l.stopped.seal == nil {
+		return Seal{}, false
+	}
+	return *l.stopped.seal, true
+}
+
+// ShouldRoll is closed when the segment has become large or old enough to be
+// sealed and followed by another.
+func (l *Log) ShouldRoll() <-chan struct{} { return l.roll }
+
+// requestRoll closes roll, once. l.mu is held.
+func (l *Log) requestRoll() {
+	if !l.rolled {
+		l.rolled = true
+		close(l.roll)
+	}
+}
+
+// Stats is what a log can tell of itself.
+type Stats struct {
+	State        string // open, sealing, sealed, fenced, failed
+	Chunks       uint64
+	Bytes        uint64 // stored
+	Messages     uint64 // committed in this segment
+	Buffered     int64  // bytes accepted and not stored
+	OldestUnsent time.Duration
+}
+
+// Stats describes the log now.
+func (l *Log) Stats() Stats {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := Stats{State: "open", Chunks: uint64(len(l.chunks)), Bytes: l.bytes, Messages: l.messages, Buffered: l.pendingBytes}
+	oldest := int64(0)
+	if len(l.pending) > 0 {
+		oldest = l.pending[0].appendMs
+	}
+	for _, f := range l.inflight {
+		s.Buffered += f.dataBytes
+	}
+	if len(l.inflight) > 0 && len(l.inflight[0].entries) > 0 {
+		oldest = l.inflight[0].entries[0].appendMs
+	}
+	if oldest > 0 {
+		s.OldestUnsent = time.Since(time.UnixMilli(oldest))
+	}
+	switch {
+	case l.stopped != nil && l.stopped.seal != nil:
+		s.State = "sealed"
+	case l.stopped != nil:
+		s.State = "failed"
+	case l.sealing:
+		s.State = "sealing"
+	}
+	return s
+}
