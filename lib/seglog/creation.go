@@ -39,7 +39,7 @@ func (e *takenError) Unwrap() error { return smq.ErrNotOwner }
 // upload puts the chunk's bytes into the store ahead of its turn, when they
 // are too many for a create of one round trip.
 func (c *creation) upload(ctx context.Context) error {
-	if c.f.size <= c.l.Store.Limits().Inline {
+	if c.f.size <= c.l.st.Limits().Inline {
 		return nil
 	}
 	data := make([][]byte, len(c.f.content))
@@ -47,7 +47,7 @@ func (c *creation) upload(ctx context.Context) error {
 		data[i] = p.Bytes
 	}
 	for {
-		ref, err := c.l.Store.Upload(ctx, data...)
+		ref, err := c.l.st.Upload(ctx, data...)
 		if err == nil {
 			c.ref = &ref
 			return nil
@@ -63,7 +63,7 @@ func (c *creation) upload(ctx context.Context) error {
 // nothing was stored and the store stays full, and the context's error when
 // the log closes.
 func (c *creation) create(ctx context.Context) error {
-	release, err := c.l.Shared.acquireCreate(ctx)
+	release, err := c.l.shared.acquireCreate(ctx)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (c *creation) create(ctx context.Context) error {
 		if c.ref != nil {
 			content = store.Refs(*c.ref)
 		}
-		err := c.l.Store.Create(ctx, c.l.id.ChunkPath(c.f.footer.Chunk), content)
+		err := c.l.st.Create(ctx, c.l.id.ChunkPath(c.f.footer.Chunk), content)
 		switch {
 		case err == nil:
 			return nil
@@ -111,10 +111,10 @@ func (c *creation) whose(ctx context.Context) (known bool, err error) {
 // failed waits before the next attempt. It returns an error when there must
 // not be one.
 func (c *creation) failed(ctx context.Context, what string, err error) error {
-	c.l.Shared.metrics.storeError(what)
+	c.l.shared.metrics.storeError(what)
 	if !errors.Is(err, smq.ErrNoSpace) {
 		c.fullSince = time.Time{}
-		c.l.Logger.Warn("store does not take a chunk, trying again", "what", what, "segment", c.l.id.String(), "chunk", c.f.footer.Chunk, "err", err)
+		c.l.logger.Warn("store does not take a chunk, trying again", "what", what, "segment", c.l.id.String(), "chunk", c.f.footer.Chunk, "err", err)
 	} else if c.fullSince.IsZero() {
 		c.fullSince = time.Now()
 	} else if !c.ambiguous && time.Since(c.fullSince) >= c.l.limits.NoSpaceAfter {
@@ -130,7 +130,7 @@ func (c *creation) discard(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	if err := c.l.Store.Discard(ctx, *c.ref); err != nil {
-		c.l.Logger.Debug("uploaded bytes are left behind", "segment", c.l.id.String(), "err", err)
+	if err := c.l.st.Discard(ctx, *c.ref); err != nil {
+		c.l.logger.Debug("uploaded bytes are left behind", "segment", c.l.id.String(), "err", err)
 	}
 }

@@ -1,6 +1,7 @@
 package seglog
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -130,8 +131,8 @@ func (l *Log) take(now time.Time) *flush {
 func (l *Log) freeze(f *flush) error {
 	n := l.previous.Chunk + 1
 	now := time.Now()
-	m := l.id.newFooter(n, l.writer, l.Broker, now)
-	m.Previous = l.previous.hash[:]
+	m := l.id.newFooter(n, l.writer, l.broker, now)
+	m.Previous = bytes.Clone(l.previous.hash[:]) // previous moves on
 	m.FirstPosition = l.frozen.position
 	for i := range f.entries {
 		e := &f.entries[i]
@@ -218,8 +219,8 @@ func (l *Log) commit(f *flush) {
 	l.kick()
 	l.mu.Unlock()
 
-	l.Shared.release(f.dataBytes)
-	l.Shared.metrics.stored(f)
+	l.shared.release(f.dataBytes)
+	l.shared.metrics.stored(f)
 	deliver(f.entries, repeats, func(smq.Position) error { return nil })
 	if f.sealed {
 		seal := sealOf(f.footer, l.messages, l.bytes)
@@ -252,7 +253,7 @@ func (l *Log) broadcast() {
 // fenced stops the log: somebody else has taken the number of its next chunk.
 func (l *Log) fenced(taken *takenError) {
 	if !taken.footer.Sealed {
-		l.Logger.Error("another writer is in the segment", "segment", l.id.String(), "chunk", taken.footer.Chunk, "broker", taken.footer.Broker)
+		l.logger.Error("another writer is in the segment", "segment", l.id.String(), "chunk", taken.footer.Chunk, "broker", taken.footer.Broker)
 		l.stop(ending{err: taken}, 0)
 		return
 	}
@@ -265,7 +266,7 @@ func (l *Log) fenced(taken *takenError) {
 	}
 	seal := sealOf(taken.footer, l.messages, l.bytes)
 	l.mu.Unlock()
-	l.Logger.Warn("segment was sealed by another", "segment", l.id.String(), "chunk", seal.Chunk, "broker", taken.footer.Broker)
+	l.logger.Warn("segment was sealed by another", "segment", l.id.String(), "chunk", seal.Chunk, "broker", taken.footer.Broker)
 	l.stop(ending{err: smq.ErrSegmentSealed, seal: &seal}, taken.footer.EndPosition)
 }
 
@@ -311,7 +312,7 @@ func (l *Log) settle(entries []entry, repeats []repeat, fate func(smq.Position) 
 	for i := range entries {
 		n += int64(len(entries[i].bytes))
 	}
-	l.Shared.release(n)
+	l.shared.release(n)
 	deliver(entries, repeats, fate)
 }
 
@@ -352,7 +353,7 @@ func (l *Log) refuse(f *flush, err error) {
 	entries, repeats := l.takeAll()
 	l.kick()
 	l.mu.Unlock()
-	l.Logger.Error("store refuses a chunk", "segment", l.id.String(), "chunk", f.footer.Chunk, "err", err)
+	l.logger.Error("store refuses a chunk", "segment", l.id.String(), "chunk", f.footer.Chunk, "err", err)
 	l.settle(entries, repeats, func(smq.Position) error { return err })
 }
 
@@ -363,9 +364,9 @@ func (l *Log) rollBack(ctx context.Context, retry retryBackoff) {
 	if err := retry.wait(ctx); err != nil {
 		return
 	}
-	r, err := recoverSegment(ctx, l.Store, l.id, l.limits)
+	r, err := recoverSegment(ctx, l.st, l.id, l.limits)
 	if err != nil {
-		l.Logger.Warn("cannot go on behind a refused chunk, trying again", "segment", l.id.String(), "err", err)
+		l.logger.Warn("cannot go on behind a refused chunk, trying again", "segment", l.id.String(), "err", err)
 		return
 	}
 	l.mu.Lock()

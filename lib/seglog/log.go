@@ -50,8 +50,10 @@ type Config struct {
 
 // Log is an open segment, in the hands of its owner.
 type Log struct {
-	Config
 	segment
+	broker smq.BrokerID
+	shared *Shared
+	logger *slog.Logger
 	limits Limits
 	writer []byte
 	preds  []*smqpb.Predecessor
@@ -116,8 +118,10 @@ func Open(ctx context.Context, cfg Config) (*Log, error) {
 		return nil, err
 	}
 	l := &Log{
-		Config:  cfg,
 		segment: segment{st: cfg.Store, id: id, cache: cfg.Shared.cache},
+		broker:  cfg.Broker,
+		shared:  cfg.Shared,
+		logger:  cfg.Logger,
 		limits:  limits,
 		writer:  newWriterID(),
 		preds:   preds,
@@ -133,8 +137,8 @@ func Open(ctx context.Context, cfg Config) (*Log, error) {
 	for i := range st.partitions {
 		l.ends[i] = st.partitions[i].end
 	}
-	if l.Logger == nil {
-		l.Logger = slog.New(slog.DiscardHandler)
+	if l.logger == nil {
+		l.logger = slog.New(slog.DiscardHandler)
 	}
 	if err := l.createOpening(ctx); err != nil {
 		return nil, fmt.Errorf("open %v: %w", id, err)
@@ -152,7 +156,7 @@ func Open(ctx context.Context, cfg Config) (*Log, error) {
 
 // createOpening writes chunk 0.
 func (l *Log) createOpening(ctx context.Context) error {
-	m := l.id.newFooter(0, l.writer, l.Broker, l.opened)
+	m := l.id.newFooter(0, l.writer, l.broker, l.opened)
 	m.Snapshot = l.frozen.snapshot(l.preds, l.opened.Add(-l.limits.ProducerIdle).UnixMilli())
 	b, f, err := encodeFooter(m)
 	if err != nil {
@@ -160,7 +164,7 @@ func (l *Log) createOpening(ctx context.Context) error {
 	}
 	retry := newBackoff()
 	for {
-		err := l.Store.Create(ctx, l.id.ChunkPath(0), store.Bytes(b))
+		err := l.st.Create(ctx, l.id.ChunkPath(0), store.Bytes(b))
 		if errors.Is(err, smq.ErrExists) {
 			var theirs footer
 			if theirs, _, err = l.inTheWay(ctx, 0); err == nil {
@@ -199,11 +203,11 @@ func ownership(ours, theirs footer) error {
 
 // inTheWay reads the footer of the chunk that has taken number n.
 func (l *Log) inTheWay(ctx context.Context, n uint64) (footer, int64, error) {
-	info, err := l.Store.Stat(ctx, l.id.ChunkPath(n))
+	info, err := l.st.Stat(ctx, l.id.ChunkPath(n))
 	if err != nil {
 		return footer{}, 0, err
 	}
-	f, err := readFooter(ctx, l.Store, l.id, n, info.Size)
+	f, err := readFooter(ctx, l.st, l.id, n, info.Size)
 	return f, info.Size, err
 }
 
@@ -243,7 +247,7 @@ func (l *Log) Append(batches []Batch, sink Sink) {
 	}
 	l.kick()
 	l.mu.Unlock()
-	l.Shared.release(returned)
+	l.shared.release(returned)
 	if len(refused) > 0 {
 		sink.Acked(refused)
 	}
@@ -266,7 +270,7 @@ func (l *Log) accept(b Batch, h *record.Header, sink Sink, nowMs int64) (ack Ack
 			return ack, true
 		}
 		l.repeats = append(l.repeats, repeat{original: v.original, ack: ack, sink: sink})
-		l.Shared.release(int64(len(b.Bytes)))
+		l.shared.release(int64(len(b.Bytes)))
 		return ack, false
 	}
 	offset, position := l.head.append(b.Partition, h, nowMs)
