@@ -18,8 +18,10 @@
 //     what its sealed segments covered.
 //  2. Segment ids come from a counter in the layout, so none is ever given
 //     twice, and along any partition's chain they rise.
-//  3. A segment names the seals that it continues from: of every partition of
-//     its range at most one, the last that holds anything.
+//  3. A segment names the seals that it continues from: for every partition of
+//     its range exactly one, or none for any. So an empty segment that continues
+//     from nothing, or from the same as its neighbour, is not merged with it
+//     before it has had an owner.
 //  4. A segment without owner never had a chunk, and leaves the layout as an
 //     empty one; what it would have continued from passes to its successors.
 //

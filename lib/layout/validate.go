@@ -59,7 +59,10 @@ func (l Layout) validateID(id smq.SegmentID, seen map[smq.SegmentID]bool) error 
 	return nil
 }
 
+// validatePredecessors checks that they are older and that each partition of
+// the segment continues from exactly one of them, or none from any.
 func (l Layout) validatePredecessors(s Segment) error {
+	covered := 0
 	for i, p := range s.Predecessors {
 		switch {
 		case p.Segment == 0 || p.Segment >= s.ID:
@@ -68,19 +71,22 @@ func (l Layout) validatePredecessors(s Segment) error {
 			return l.corrupt("segment %d, range %v, continues from segment %d, range %v", s.ID, s.Range, p.Segment, p.Range)
 		}
 		for _, o := range s.Predecessors[:i] {
-			if ambiguous(s.Range, o, p) {
+			if common(common(s.Range, o.Range), p.Range).Len() > 0 {
 				return l.corrupt("segment %d continues from segments %d and %d in one partition", s.ID, o.Segment, p.Segment)
 			}
 		}
+		covered += common(s.Range, p.Range).Len()
+	}
+	if covered > 0 && covered < s.Range.Len() {
+		return l.corrupt("segment %d continues from others in only %d of its %d partitions", s.ID, covered, s.Range.Len())
 	}
 	return nil
 }
 
-// ambiguous reports whether both predecessors cover a partition of r, so that
-// it would not be clear which of them the partition continues from.
-func ambiguous(r smq.Range, a, b Predecessor) bool {
-	lo, hi := max(r.Lo, a.Range.Lo, b.Range.Lo), min(r.Hi, a.Range.Hi, b.Range.Hi)
-	return lo < hi
+// common is what the two ranges share; its length is not positive when that is
+// nothing.
+func common(a, b smq.Range) smq.Range {
+	return smq.Range{Lo: max(a.Lo, b.Lo), Hi: min(a.Hi, b.Hi)}
 }
 
 func (l Layout) validateSealed(ids map[smq.SegmentID]bool) error {

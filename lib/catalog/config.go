@@ -1,0 +1,196 @@
+package catalog
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/seaweedmq/smq/lib/record"
+	"github.com/seaweedmq/smq/lib/smq"
+	"github.com/seaweedmq/smq/lib/smqpb"
+	"github.com/seaweedmq/smq/lib/store"
+)
+
+// format is the version of the form of topic.json.
+const format = 1
+
+// Config is a topic as it was created.
+type Config struct {
+	Topic      smq.Topic
+	ID         smq.TopicID
+	Partitions int32
+	Key        record.KeySource // where the partition key is
+	CreatedMS  int64
+}
+
+// Proto is the configuration's form on the wire.
+func (c Config) Proto() *smqpb.TopicConfig {
+	return &smqpb.TopicConfig{
+		Topic: c.Topic.String(), TopicId: string(c.ID), Partitions: c.Partitions,
+		Key: c.Key.String(), CreatedMs: c.CreatedMS,
+	}
+}
+
+// Validate says whether a topic can be like that. The error is an
+// smq.ErrInvalid.
+func (c Config) Validate() error {
+	switch {
+	case c.Partitions < 1 || c.Partitions > smq.MaxPartitions:
+		return fmt.Errorf("%w number of partitions %d: it must be between 1 and %d", smq.ErrInvalid, c.Partitions, smq.MaxPartitions)
+	case !c.ID.Valid():
+		return fmt.Errorf("%w topic id %q", smq.ErrInvalid, c.ID)
+	}
+	_, err := smq.ParseTopic(c.Topic.Namespace + "/" + c.Topic.Name)
+	return err
+}
+
+// Entry is what topic.json says: a topic, or that the last one of the name is
+// deleted.
+type Entry struct {
+	Config
+	Deleted   bool
+	DeletedMS int64
+
+	version store.Version
+}
+
+type storedEntry struct {
+	Format     int              `json:"format"`
+	Topic      string           `json:"topic"`
+	ID         smq.TopicID      `json:"topic_id"`
+	Partitions int32            `json:"partitions"`
+	Key        record.KeySource `json:"key"`
+	CreatedMS  int64            `json:"created_ms"`
+	Deleted    bool             `json:"deleted,omitempty"`
+	DeletedMS  int64            `json:"deleted_ms,omitempty"`
+}
+
+func (e Entry) encode() []byte {
+	b, err := json.Marshal(storedEntry{
+		Format: format, Topic: e.Topic.Namespace + "/" + e.Topic.Name, ID: e.ID, Partitions: e.Partitions,
+		Key: e.Key, CreatedMS: e.CreatedMS, Deleted: e.Deleted, DeletedMS: e.DeletedMS,
+	})
+	if err != nil {
+		// Numbers and strings always encode.
+		panic(fmt.Sprintf("catalog: encoding topic %v: %v", e.Topic, err))
+	}
+	return append(b, '\n')
+}
+
+func decode(topic smq.Topic, data []byte) (Entry, error) {
+	var in storedEntry
+	if err := json.Unmarshal(data, &in); err != nil {
+		return Entry{}, fmt.Errorf("it is %w: %v", smq.ErrCorrupt, err)
+	}
+	if in.Format != format {
+		return Entry{}, fmt.Errorf("%w: its format is %d, this program reads %d", smq.ErrInvalid, in.Format, format)
+	}
+	e := Entry{
+		Config:    Config{Topic: topic, ID: in.ID, Partitions: in.Partitions, Key: in.Key, CreatedMS: in.CreatedMS},
+		Deleted:   in.Deleted,
+		DeletedMS: in.DeletedMS,
+	}
+	if in.Topic != topic.Namespace+"/"+topic.Name {
+		return Entry{}, fmt.Errorf("it is %w: it is about topic %q", smq.ErrCorrupt, in.Topic)
+	}
+	if err := e.Validate(); err != nil {
+		return Entry{}, fmt.Errorf("it is %w: %v", smq.ErrCorrupt, err)
+	}
+	return e, nil
+}
+
+// Read returns what topic.json says, deleted topics included. smq.ErrNotFound
+// when there has never been a topic of the name.
+func Read(ctx context.Context, st store.Store, topic smq.Topic) (Entry, error) {
+	data, version, err := st.Read(ctx, configPath(topic))
+	if err != nil {
+		return Entry{}, fmt.Errorf("read the configuration of topic %v: %w", topic, err)
+	}
+	e, err := decode(topic, data)
+	if err != nil {
+		return Entry{}, fmt.Errorf("read the configuration of topic %v: %w", topic, err)
+	}
+	e.version = version
+	return e, nil
+}
+
+// ReadConfig returns the configuration of a topic that exists; smq.ErrNotFound
+// when there is none.
+func ReadConfig(ctx context.Context, st store.Store, topic smq.Topic) (Config, error) {
+	e, err := Read(ctx, st, topic)
+	switch {
+	case errors.Is(err, smq.ErrNotFound), err == nil && e.Deleted:
+		return Config{}, fmt.Errorf("topic %v: %w", topic, smq.ErrNotFound)
+	case err != nil:
+		return Config{}, err
+	}
+	return e.Config, nil
+}
+
+// Create brings a topic into being. smq.ErrExists when there is one of the
+// name; any other error leaves open whether it was created, unless it is an
+// smq.ErrInvalid.
+func Create(ctx context.Context, st store.Store, c Config) error {
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	before, err := Read(ctx, st, c.Topic)
+	switch {
+	case errors.Is(err, smq.ErrNotFound):
+	case err != nil:
+		return err
+	case before.ID == c.ID && !before.Deleted:
+		return nil // an earlier attempt
+	case !before.Deleted:
+		return fmt.Errorf("topic %v: %w", c.Topic, smq.ErrExists)
+	}
+	after := Entry{Config: c, version: before.version}
+	err = after.put(ctx, st)
+	if errors.Is(err, smq.ErrConflict) {
+		return fmt.Errorf("topic %v: %w", c.Topic, smq.ErrExists)
+	}
+	return err
+}
+
+// Delete notes that the topic that e describes is deleted. smq.ErrConflict when
+// topic.json has changed since it was read.
+func Delete(ctx context.Context, st store.Store, e Entry, nowMS int64) error {
+	e.Deleted, e.DeletedMS = true, nowMS
+	return e.put(ctx, st)
+}
+
+// put replaces the version that e was read as. When it cannot tell whether an
+// attempt was applied it tries again, until it can or ctx ends.
+func (e Entry) put(ctx context.Context, st store.Store) error {
+	var wait backoff
+	maybe := false // an attempt may have been applied
+	for {
+		_, err := st.Replace(ctx, configPath(e.Topic), e.encode(), e.version)
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, smq.ErrConflict) && maybe:
+			return e.compare(ctx, st)
+		case !errors.Is(err, store.ErrAmbiguous):
+			return fmt.Errorf("write the configuration of topic %v: %w", e.Topic, err)
+		}
+		maybe = true
+		if ended := wait.next(ctx); ended != nil {
+			return fmt.Errorf("write the configuration of topic %v: %w: %w", e.Topic, smq.ErrTimeout, err)
+		}
+	}
+}
+
+// compare tells a repeat of an attempt that was applied from somebody else's
+// change: both are conflicts.
+func (e Entry) compare(ctx context.Context, st store.Store) error {
+	now, err := Read(ctx, st, e.Topic)
+	if err != nil {
+		return err
+	}
+	if now.ID == e.ID && now.Deleted == e.Deleted {
+		return nil
+	}
+	return fmt.Errorf("write the configuration of topic %v: %w", e.Topic, smq.ErrConflict)
+}

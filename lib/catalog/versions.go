@@ -1,0 +1,142 @@
+package catalog
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/seaweedmq/smq/lib/layout"
+	"github.com/seaweedmq/smq/lib/smq"
+	"github.com/seaweedmq/smq/lib/store"
+)
+
+// parallelReads bounds the layout versions read at once.
+const parallelReads = 16
+
+// Latest returns the newest layout version of the topic that is newer than the
+// given one (0 for any); it reports false when there is none.
+func Latest(ctx context.Context, st store.Store, topic smq.Topic, id smq.TopicID, newerThan uint64) (layout.Layout, bool, error) {
+	last, err := lastVersion(ctx, st, topic, id, newerThan)
+	if err != nil || last <= newerThan {
+		return layout.Layout{}, false, err
+	}
+	l, err := ReadVersion(ctx, st, topic, id, last)
+	return l, err == nil, err
+}
+
+// lastVersion is the number of the newest version, or newerThan when none is
+// newer.
+func lastVersion(ctx context.Context, st store.Store, topic smq.Topic, id smq.TopicID, newerThan uint64) (uint64, error) {
+	infos, err := st.List(ctx, layoutDir(topic, id), versionName(newerThan), 0)
+	if err != nil {
+		return 0, fmt.Errorf("list the layout versions of topic %v: %w", topic, err)
+	}
+	last := newerThan
+	for _, info := range infos {
+		if v, ok := parseVersionName(info.Name); ok {
+			last = max(last, v)
+		}
+	}
+	return last, nil
+}
+
+// ReadVersion reads one layout version. smq.ErrNotFound when it is not there.
+func ReadVersion(ctx context.Context, st store.Store, topic smq.Topic, id smq.TopicID, v uint64) (layout.Layout, error) {
+	data, _, err := st.Read(ctx, layoutDir(topic, id)+"/"+versionName(v))
+	if err != nil {
+		return layout.Layout{}, fmt.Errorf("read layout version %d of topic %v: %w", v, topic, err)
+	}
+	l, err := layout.Decode(data)
+	if err == nil && l.Version != v {
+		err = fmt.Errorf("it is %w: it says version %d", smq.ErrCorrupt, l.Version)
+	}
+	if err != nil {
+		return layout.Layout{}, fmt.Errorf("read layout version %d of topic %v: %w", v, topic, err)
+	}
+	return l, nil
+}
+
+// Extend returns the history with the versions added that have come since. When
+// it fails, what could be added is.
+func Extend(ctx context.Context, st store.Store, topic smq.Topic, id smq.TopicID, h layout.History) (layout.History, error) {
+	last, err := lastVersion(ctx, st, topic, id, h.Last.Version)
+	if err != nil {
+		return h, err
+	}
+	versions := make([]layout.Layout, last-h.Last.Version)
+	group, gctx := errgroup.WithContext(ctx)
+	group.SetLimit(parallelReads)
+	for i := range versions {
+		group.Go(func() (err error) {
+			versions[i], err = ReadVersion(gctx, st, topic, id, h.Last.Version+1+uint64(i))
+			return err
+		})
+	}
+	failed := group.Wait()
+	for _, l := range versions {
+		if l.Version == 0 {
+			break
+		}
+		if h, err = h.Add(l); err != nil {
+			return h, fmt.Errorf("history of topic %v: %w", topic, err)
+		}
+	}
+	return h, failed
+}
+
+// WriteVersion creates the layout version, and then looks whether it is the
+// newest. nil: it is. smq.ErrConflict: somebody else has written this version
+// or one that follows it, so whatever the caller decided on is outdated: it
+// loads the newest and decides anew. Other errors leave the outcome open; to
+// repeat the call with the same version is safe.
+func WriteVersion(ctx context.Context, st store.Store, topic smq.Topic, id smq.TopicID, l layout.Layout) error {
+	if err := createVersion(ctx, st, topic, id, l); err != nil {
+		return fmt.Errorf("write layout version %d of topic %v: %w", l.Version, topic, err)
+	}
+	last, err := lastVersion(ctx, st, topic, id, l.Version)
+	if err != nil {
+		return err
+	}
+	if last != l.Version {
+		return fmt.Errorf("write layout version %d of topic %v: version %d is there: %w", l.Version, topic, last, smq.ErrConflict)
+	}
+	return nil
+}
+
+// createVersion creates the file. When it cannot tell whether an attempt was
+// applied it tries again, until it can or ctx ends.
+func createVersion(ctx context.Context, st store.Store, topic smq.Topic, id smq.TopicID, l layout.Layout) error {
+	path, data := layoutDir(topic, id)+"/"+versionName(l.Version), layout.Encode(l)
+	var wait backoff
+	for {
+		err := st.Create(ctx, path, store.Bytes(data))
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, smq.ErrExists):
+			return compareVersion(ctx, st, path, data)
+		case !errors.Is(err, store.ErrAmbiguous):
+			return err
+		}
+		if ended := wait.next(ctx); ended != nil {
+			return fmt.Errorf("%w: %w", smq.ErrTimeout, err)
+		}
+	}
+}
+
+// compareVersion tells an earlier attempt of the caller from somebody else's
+// version. Who writes names itself and its term in the file, so equal bytes are
+// the caller's own.
+func compareVersion(ctx context.Context, st store.Store, path string, data []byte) error {
+	there, _, err := st.Read(ctx, path)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(there, data) {
+		return fmt.Errorf("another one is there: %w", smq.ErrConflict)
+	}
+	return nil
+}
