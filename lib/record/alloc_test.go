@@ -101,6 +101,13 @@ func TestLiesAllocateLittle(t *testing.T) {
 		"length":        edit(rawBatch(0, 1, make([]byte, 7)), 8, binary.BigEndian.AppendUint32(nil, huge)...),
 		"count":         rawBatch(1, huge/8, bytes.Repeat([]byte{0}, 10)),
 	}
+	// No lie: blocks of one repeated byte that make more than is allowed.
+	bomb := binary.LittleEndian.AppendUint32([]byte{0x28, 0xb5, 0x2f, 0xfd, 0xa0}, record.MaxDecompressedSize+128<<10)
+	for range record.MaxDecompressedSize>>17 + 1 {
+		bomb = append(bomb, 0x02, 0x00, 0x10, 'x')
+	}
+	bomb[len(bomb)-4] |= 1 // the last
+	lies["zstd bomb"] = rawBatch(4, 1, bomb)
 	for name, batch := range lies {
 		var before, after runtime.MemStats
 		var r record.Reader

@@ -2,7 +2,6 @@ package record
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
-	"github.com/pierrec/lz4/v4"
 
 	"github.com/seaweedmq/smq/lib/smq"
 )
@@ -24,12 +22,7 @@ const MaxDecompressedSize = 8 * smq.MaxMessageSize
 
 var (
 	gzipReaders = sync.Pool{New: func() any { return &gzipReader{} }}
-	lz4Readers  = sync.Pool{New: func() any {
-		r := &lz4Reader{r: lz4.NewReader(nil)}
-		must(r.r.Apply(lz4.ConcurrencyOption(1)))
-		return r
-	}}
-	// The decoder refuses a frame whose content size exceeds its limit, and
+	// The zstd decoder refuses a frame whose content size exceeds its limit, and
 	// never reserves more than what the rest of its input can decode to.
 	zstdDecoders = sync.Pool{New: func() any {
 		d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(MaxDecompressedSize))
@@ -41,11 +34,6 @@ var (
 type gzipReader struct {
 	src bytes.Reader
 	r   gzip.Reader
-}
-
-type lz4Reader struct {
-	src bytes.Reader
-	r   *lz4.Reader
 }
 
 // decompress writes src, decompressed, to dst[:0] or to a larger slice, at
@@ -84,33 +72,6 @@ func ungzip(dst, src []byte, limit int) ([]byte, error) {
 		return nil, err
 	}
 	return readAll(dst, &g.r, len(src), limit)
-}
-
-// The start of an lz4 frame: its magic number, little-endian, then flags, of
-// which bits 6-7 are the version and bit 5 tells that blocks are independent.
-const (
-	lz4Magic    = 0x184d2204
-	lz4FlagMask = 0xe0
-	lz4Flags    = 0x60
-)
-
-// unlz4 reads one frame of independent blocks and nothing behind it, as Java's
-// clients do. Dependent blocks would let a batch refer to what the pooled
-// reader decompressed before.
-func unlz4(dst, src []byte, limit int) ([]byte, error) {
-	if len(src) < 5 || binary.LittleEndian.Uint32(src) != lz4Magic || src[4]&lz4FlagMask != lz4Flags {
-		return nil, errors.New("not an lz4 frame of independent blocks")
-	}
-	l := lz4Readers.Get().(*lz4Reader)
-	defer lz4Readers.Put(l)
-	l.src.Reset(src)
-	defer l.src.Reset(nil)
-	l.r.Reset(&l.src)
-	out, err := readAll(dst, l.r, len(src), limit)
-	if err == nil && l.src.Len() > 0 {
-		return nil, fmt.Errorf("%d bytes behind the frame", l.src.Len())
-	}
-	return out, err
 }
 
 func unzstd(dst, src []byte, limit int) ([]byte, error) {

@@ -20,7 +20,7 @@ var compressing = []Codec{Gzip, Snappy, LZ4, Zstd}
 
 func compressed(t *testing.T, c Codec, src []byte) []byte {
 	t.Helper()
-	out, err := c.compress(nil, src)
+	out, err := c.compress(make([]byte, 3, 100), src)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,13 +146,50 @@ func TestOtherEncoders(t *testing.T) {
 	}
 }
 
-func TestLZ4TakesOnlyIndependentBlocks(t *testing.T) {
-	packed := compressed(t, LZ4, text(1000))
-	for name, flags := range map[string]byte{"dependent blocks": packed[4] &^ 0x20, "version 0": packed[4] &^ 0x40} {
-		b := bytes.Clone(packed)
-		b[4] = flags
-		if _, err := LZ4.decompress(nil, b, 1000); !errors.Is(err, smq.ErrCorrupt) {
-			t.Errorf("%s: %v", name, err)
+// frameLZ4 makes a frame with the given flags and block size byte around what
+// follows its header.
+func frameLZ4(flags, blockSize byte, rest ...byte) []byte {
+	return append([]byte{0x04, 0x22, 0x4d, 0x18, flags, blockSize, 0}, rest...)
+}
+
+func TestLZ4Frames(t *testing.T) {
+	stored := []byte{3, 0, 0, 0x80, 'a', 'b', 'c'}
+	end := []byte{0, 0, 0, 0}
+	sum := []byte{1, 2, 3, 4}
+	size := make([]byte, 8)
+	// A literal, then a copy of it, 255 bytes for each byte of length.
+	dense := append([]byte{0x1f, 'x', 1, 0}, bytes.Repeat([]byte{255}, 1000)...)
+	dense = append(dense, 0, 0x50, 'e', 'n', 'd', '.', '.')
+	for name, tt := range map[string]struct {
+		frame []byte
+		want  int // bytes, or -1 for a corrupt frame
+	}{
+		"stored block":                {frameLZ4(0x60, 0x40, slices.Concat(stored, stored, end)...), 6},
+		"no block":                    {frameLZ4(0x60, 0x40, end...), 0},
+		"block checksums":             {frameLZ4(0x70, 0x40, slices.Concat(stored, sum, stored, sum, end)...), 6},
+		"content checksum":            {frameLZ4(0x64, 0x40, slices.Concat(stored, end, sum)...), 3},
+		"content size":                {frameLZ4(0x68, 0x40, slices.Concat(size, stored, end)...), 3},
+		"densest block":               {frameLZ4(0x60, 0x70, slices.Concat(binary.LittleEndian.AppendUint32(nil, uint32(len(dense))), dense, end)...), 1 + 19 + 255*1000 + 5},
+		"block larger than its class": {frameLZ4(0x60, 0x40, slices.Concat(binary.LittleEndian.AppendUint32(nil, uint32(len(dense))), dense, end)...), -1},
+		"dependent blocks":            {frameLZ4(0x40, 0x40, slices.Concat(stored, end)...), -1},
+		"dictionary":                  {frameLZ4(0x61, 0x40, slices.Concat(stored, end)...), -1},
+		"version 0":                   {frameLZ4(0x20, 0x40, slices.Concat(stored, end)...), -1},
+		"block class 3":               {frameLZ4(0x60, 0x30, slices.Concat(stored, end)...), -1},
+		"block class 8":               {frameLZ4(0x60, 0x80, slices.Concat(stored, end)...), -1},
+		"no end":                      {frameLZ4(0x60, 0x40, stored...), -1},
+		"no block checksum":           {frameLZ4(0x70, 0x40, stored...), -1},
+		"no content checksum":         {frameLZ4(0x64, 0x40, slices.Concat(stored, end)...), -1},
+		"content size cut short":      {frameLZ4(0x68, 0x40, end...), -1},
+		"block cut short":             {frameLZ4(0x60, 0x40, 9, 0, 0, 0x80, 'a'), -1},
+		"stored block of 64 KiB + 1":  {frameLZ4(0x60, 0x40, slices.Concat([]byte{1, 0, 1, 0x80}, make([]byte, 1<<16+1), end)...), -1},
+		"copy from before the block":  {frameLZ4(0x60, 0x40, slices.Concat(stored, []byte{9, 0, 0, 0, 0x00, 1, 0, 0x50, 'e', 'n', 'd', '.', '.'}, end)...), -1},
+		"second frame":                {slices.Concat(frameLZ4(0x60, 0x40, end...), frameLZ4(0x60, 0x40, end...)), -1},
+		"skippable frame":             {[]byte{0x50, 0x2a, 0x4d, 0x18, 0, 0, 0, 0}, -1},
+		"legacy frame":                {[]byte{0x02, 0x21, 0x4c, 0x18, 0, 0, 0, 0}, -1},
+	} {
+		out, err := LZ4.decompress(nil, tt.frame, 1<<20)
+		if tt.want < 0 && !errors.Is(err, smq.ErrCorrupt) || tt.want >= 0 && (err != nil || len(out) != tt.want) {
+			t.Errorf("%s: %d bytes, %v; want %d", name, len(out), err, tt.want)
 		}
 	}
 }
@@ -196,9 +233,44 @@ func TestJavaSnappyFraming(t *testing.T) {
 
 // maxSnappyRatio must let the densest block through.
 func TestDensestSnappyBlock(t *testing.T) {
-	zeros := make([]byte, 10<<20)
-	packed := compressed(t, Snappy, zeros)
-	if out, err := Snappy.decompress(nil, packed, len(zeros)); err != nil || len(out) != len(zeros) {
-		t.Errorf("%d bytes from %d, %v", len(out), len(packed), err)
+	const copies = 10_000
+	block := binary.AppendUvarint(nil, 1+64*copies)
+	block = append(block, 0, 'x')                                           // one literal byte
+	block = append(block, bytes.Repeat([]byte{63<<2 | 2, 1, 0}, copies)...) // 64 bytes, from one back
+	if out, err := Snappy.decompress(nil, block, 1<<20); err != nil || len(out) != 1+64*copies {
+		t.Errorf("%d bytes from %d, %v", len(out), len(block), err)
+	}
+}
+
+func TestHugeBuffersAreNotPooled(t *testing.T) {
+	huge := &buffer{make([]byte, 0, maxPooled+1)}
+	putBuffer(huge)
+	for range 10 {
+		if getBuffer() == huge {
+			t.Fatal("it came back")
+		}
+	}
+}
+
+func TestReaderLetsGoOfHugeBuffers(t *testing.T) {
+	b := NewBuilder(Snappy)
+	var r Reader
+	for _, size := range []int{maxPooled + 1, 10_000} {
+		if err := b.Append(0, nil, make([]byte, size), nil); err != nil {
+			t.Fatal(err)
+		}
+		batch, err := b.Finish(nil, 0, 0, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Reset(batch); err != nil {
+			t.Fatal(err)
+		}
+		if m, ok := r.Next(); !ok || len(m.Value) != size {
+			t.Fatalf("%d bytes, %v; want %d", len(m.Value), r.Err(), size)
+		}
+	}
+	if cap(r.buf) > maxPooled {
+		t.Errorf("a buffer of %d bytes is kept after a small batch", cap(r.buf))
 	}
 }

@@ -121,6 +121,7 @@ func TestValidateErrors(t *testing.T) {
 		{"only a header's start", good[:60], smq.ErrCorrupt},
 		{"cut short", good[:len(good)-1], smq.ErrCorrupt},
 		{"trailing byte", append(bytes.Clone(good), 0), smq.ErrCorrupt},
+		{"trailing byte that the CRC covers", sign(append(bytes.Clone(good), 0)), smq.ErrCorrupt},
 		{"magic", edit(good, 16, 3), smq.ErrCorrupt},
 		{"CRC", edit(good, 17, good[17]^1), smq.ErrCorrupt},
 		{"flipped bit in the last byte", edit(good, len(good)-1, good[len(good)-1]^1), smq.ErrCorrupt},

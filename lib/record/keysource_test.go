@@ -12,6 +12,7 @@ import (
 func TestKeySource(t *testing.T) {
 	key := []byte("the key")
 	headers := []record.RecordHeader{
+		{Key: []byte("front"), Value: []byte("f")},
 		{Key: []byte("tenant"), Value: []byte("first")},
 		{Key: []byte("tenant"), Value: []byte("last")},
 		{Key: []byte("null"), Value: nil},
@@ -25,6 +26,7 @@ func TestKeySource(t *testing.T) {
 	tests := []struct{ source, value, want string }{
 		{"key", "", "the key"},
 		{"header:tenant", "", "last"},
+		{"header:front", "", "f"},
 		{"header:null", "", none},
 		{"header:empty", "", ""},
 		{"header:a:b", "", "colon"},

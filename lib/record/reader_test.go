@@ -81,11 +81,29 @@ func TestReaderRefusesTooManyHeaders(t *testing.T) {
 	}
 }
 
-func TestReaderValidates(t *testing.T) {
-	batch := sampleBatch(t, record.Gzip, 10)
+// What follows a failure may well look like messages.
+func TestReaderStaysFailed(t *testing.T) {
+	plain := message("\x00", 0, 0, -1, -1, 0)
 	var r record.Reader
-	if _, err := readAll(&r, edit(batch, len(batch)-1, ^batch[len(batch)-1])); !errors.Is(err, smq.ErrCorrupt) {
-		t.Errorf("a flipped byte: %v", err)
+	if n, err := readAll(&r, rawBatch(0, 2, append(message("\x00", 0, 0, -9, -1, 0), plain...))); n != 0 || !errors.Is(err, smq.ErrCorrupt) {
+		t.Errorf("malformed first record: %d messages, %v", n, err)
+	}
+	if _, ok := r.Next(); ok {
+		t.Error("malformed first record: the second is read")
+	}
+	if err := r.Reset(rawBatch(int16(record.Gzip), 1, plain)); !errors.Is(err, smq.ErrCorrupt) {
+		t.Errorf("not gzip: %v", err)
+	}
+	if _, ok := r.Next(); ok || !errors.Is(r.Err(), smq.ErrCorrupt) {
+		t.Errorf("not gzip: read all the same, %v", r.Err())
+	}
+}
+
+func TestReaderValidates(t *testing.T) {
+	batch := sampleBatch(t, record.None, 10)
+	var r record.Reader
+	if _, err := readAll(&r, edit(batch, len(batch)-5, ^batch[len(batch)-5])); !errors.Is(err, smq.ErrCorrupt) {
+		t.Errorf("a flipped byte in a value: %v", err)
 	}
 	if _, ok := r.Next(); ok || !errors.Is(r.Err(), smq.ErrCorrupt) {
 		t.Errorf("Next after a failed Reset: %v, %v", ok, r.Err())
