@@ -3,10 +3,10 @@ package seglog
 import (
 	"context"
 	"fmt"
-	"hash/crc32"
 	"strconv"
 	"time"
 
+	"github.com/seaweedmq/smq/lib/record"
 	"github.com/seaweedmq/smq/lib/smq"
 	"github.com/seaweedmq/smq/lib/smqpb"
 	"github.com/seaweedmq/smq/lib/store"
@@ -96,7 +96,7 @@ func (s *segment) block(ctx context.Context, n uint64, b *smqpb.PartitionBlock) 
 	if err := short(got, len(data), err); err != nil {
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
-	batches, err := cut(data, b)
+	batches, err := cut(data, b, s.id.Segment.LeaderEpoch())
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
@@ -117,22 +117,26 @@ func parseChunk(data []byte, id *Ident, n uint64) (*chunk, error) {
 	}
 	c := &chunk{footer: f, size: int64(len(data)), blocks: make([][][]byte, len(f.Blocks))}
 	for i, b := range f.Blocks {
-		if c.blocks[i], err = cut(data[b.Start:b.Start+b.Length], b); err != nil {
+		if c.blocks[i], err = cut(data[b.Start:b.Start+b.Length], b, smq.SegmentID(f.Segment).LeaderEpoch()); err != nil {
 			return nil, err
 		}
 	}
 	return c, nil
 }
 
-// cut divides a block's bytes into its batches and checks their checksums.
-func cut(data []byte, b *smqpb.PartitionBlock) ([][]byte, error) {
-	const crcFrom = 21 // a batch's checksum covers what is behind it
+// cut divides a block's bytes into its batches, and checks that they are what
+// the index says: headers, offsets, checksums.
+func cut(data []byte, b *smqpb.PartitionBlock, epoch int32) ([][]byte, error) {
 	batches := make([][]byte, len(b.Lengths))
 	offset := b.FirstOffset
 	for i, n := range b.Lengths {
 		batches[i], data = data[:n:n], data[n:]
-		if n < crcFrom || crc32.Checksum(batches[i][crcFrom:], castagnoli) != b.Crcs[i] {
-			return nil, fmt.Errorf("%w batch of partition %d at offset %d: its checksum does not match", smq.ErrCorrupt, b.Partition, offset)
+		h, err := record.Validate(batches[i])
+		if err == nil && (h.BaseOffset != offset || h.CRC != b.Crcs[i] || h.LeaderEpoch != epoch || h.Count != int32(b.Counts[i])) {
+			err = fmt.Errorf("%w batch: its header is not what the index says", smq.ErrCorrupt)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("partition %d, offset %d: %w", b.Partition, offset, err)
 		}
 		offset += int64(b.Counts[i])
 	}

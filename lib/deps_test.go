@@ -1,0 +1,98 @@
+package lib_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/seaweedmq/smq/"
+
+// allowed says which of the project's packages each of them may import. A
+// package that is not listed, and an import that is not allowed, fail the test:
+// a new arrow is a decision, taken here. Reasons stand beside the arrows that
+// need one. Tests may import more (see testOnly).
+var allowed = map[string][]string{
+	// Words and pure decisions.
+	"lib/smq":      {},
+	"lib/record":   {"lib/smq"},
+	"lib/smqpb":    {},
+	"lib/layout":   {"lib/smq", "lib/smqpb"},
+	"lib/registry": {"lib/smq"},
+
+	// The store and its backends.
+	"lib/store":         {"lib/smq"},
+	"lib/store/mem":     {"lib/smq", "lib/store"},
+	"lib/store/dir":     {"lib/smq", "lib/store"},
+	"lib/store/seaweed": {"lib/smq", "lib/store"},
+	"lib/store/fault":   {"lib/smq", "lib/store"},
+	"lib/store/open":    {"lib/smq", "lib/store", "lib/store/dir", "lib/store/seaweed"},
+	"lib/rpc":           {"lib/smq", "lib/smqpb"},
+	"lib/seglog":        {"lib/record", "lib/smq", "lib/smqpb", "lib/store"},
+
+	// Services never import one another.
+	"lib/master": {"lib/registry", "lib/rpc", "lib/smq", "lib/smqpb"},
+	"lib/client": {"lib/record", "lib/rpc", "lib/smq", "lib/smqpb", "lib/store"},
+}
+
+// testOnly are packages that only tests may import.
+var testOnly = []string{"lib/sim", "lib/store/storetest", "lib/store/fault", "lib/store/mem", "lib/store/seaweed/weedtest"}
+
+type listed struct {
+	ImportPath string
+	Imports    []string
+}
+
+func TestImports(t *testing.T) {
+	for _, p := range packages(t) {
+		name := strings.TrimPrefix(p.ImportPath, module)
+		may, known := allowed[name]
+		if !known {
+			t.Errorf("%s is not in the table of allowed imports", name)
+			continue
+		}
+		for _, i := range p.Imports {
+			i, ours := strings.CutPrefix(i, module)
+			if ours && !slices.Contains(may, i) {
+				t.Errorf("%s imports %s, which the table does not allow", name, i)
+			}
+		}
+	}
+}
+
+func TestShippedPackagesImportNoTestPackages(t *testing.T) {
+	for _, p := range packages(t) {
+		name := strings.TrimPrefix(p.ImportPath, module)
+		for _, i := range p.Imports {
+			if i := strings.TrimPrefix(i, module); slices.Contains(testOnly, i) && !slices.Contains(testOnly, name) {
+				t.Errorf("%s imports %s, which is for tests", name, i)
+			}
+		}
+	}
+}
+
+// packages lists the project's packages with what their shipped files import.
+func packages(t *testing.T) []listed {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-json=ImportPath,Imports", module+"lib/...", module+"cmd/...")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []listed
+	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p listed
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			return list
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if p.ImportPath != module+"lib" {
+			list = append(list, p)
+		}
+	}
+}
