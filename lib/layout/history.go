@@ -68,6 +68,10 @@ func follows(prev, next Layout) error {
 	return nil
 }
 
+// AllSealed returns the sealed segments of all partitions, in the order in which
+// they were taken out of the layout.
+func (h History) AllSealed() []Sealed { return slices.Clone(h.sealed) }
+
 // Chain returns the sealed segments that hold messages of p, oldest first.
 func (h History) Chain(p smq.Partition) []Sealed {
 	var chain []Sealed
