@@ -1,0 +1,178 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/seaweedmq/smq/lib/smq"
+	"github.com/seaweedmq/smq/lib/smqpb"
+)
+
+// pipeNet is a network of one listener in memory, whose connections can fall
+// silent: they take what is written and deliver nothing, as a stopped process
+// does at the other end.
+type pipeNet struct {
+	accept chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+	silent chan struct{} // closed: the network is silent
+}
+
+func newPipeNet() *pipeNet {
+	return &pipeNet{accept: make(chan net.Conn), closed: make(chan struct{}), silent: make(chan struct{})}
+}
+
+func (p *pipeNet) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.accept:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipeNet) Close() error   { p.once.Do(func() { close(p.closed) }); return nil }
+func (p *pipeNet) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
+
+func (p *pipeNet) dial(ctx context.Context, _ string) (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	select {
+	case p.accept <- p.mutable(theirs):
+		return p.mutable(ours), nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (p *pipeNet) mutable(c net.Conn) net.Conn {
+	return &mutableConn{Conn: c, silent: p.silent, closed: make(chan struct{})}
+}
+
+type mutableConn struct {
+	net.Conn
+	silent <-chan struct{}
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (c *mutableConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	select {
+	case <-c.silent:
+		<-c.closed
+		return 0, net.ErrClosed
+	default:
+		return n, err
+	}
+}
+
+func (c *mutableConn) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return c.Conn.Close()
+}
+
+// bubble runs test in a synctest bubble with a server of d and a connection.
+func bubble(t *testing.T, d dataFuncs, test func(t *testing.T, n *pipeNet, conn *grpc.ClientConn)) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newPipeNet()
+		s := NewServer(ServerOptions{})
+		RegisterData(s, d)
+		go s.Serve(n)
+		conn, err := Dial("peer:1", DialOptions{Dialer: n.dial})
+		if err != nil {
+			t.Fatal(err)
+		}
+		test(t, n, conn)
+		conn.Close()
+		s.Stop()
+	})
+}
+
+// pass lets the bubble's time go by until d has passed and all is quiet.
+func pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+func TestSilentServerIsGivenUp(t *testing.T) {
+	serve := func(s PublishStream) error { <-s.Context().Done(); return nil }
+	bubble(t, dataFuncs{publish: serve}, func(t *testing.T, n *pipeNet, conn *grpc.ClientConn) {
+		c, err := OpenPublish(t.Context(), conn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Minute) // quiet, but not silent: the stream must live
+		close(n.silent)
+		since := time.Now()
+		if err := c.Recv(&smqpb.PublishAcks{}); !errors.Is(err, smq.ErrUnavailable) {
+			t.Errorf("the stream ended with %v", err)
+		}
+		if took := time.Since(since); took > silentAfter+quietAfter {
+			t.Errorf("it took %v to notice", took)
+		}
+	})
+}
+
+func TestSilentClientIsGivenUp(t *testing.T) {
+	var ended time.Time
+	serve := func(s PublishStream) error {
+		<-s.Context().Done()
+		ended = time.Now()
+		return nil
+	}
+	bubble(t, dataFuncs{publish: serve}, func(t *testing.T, n *pipeNet, conn *grpc.ClientConn) {
+		if _, err := OpenPublish(t.Context(), conn); err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Minute)
+		close(n.silent)
+		since := time.Now()
+		pass(2 * silentAfter)
+		if took := ended.Sub(since); took < 0 || took > silentAfter+quietAfter {
+			t.Errorf("it took %v to notice", took)
+		}
+	})
+}
+
+// A publisher that sends all the time, to a broker that has no ack to give,
+// hears nothing of its own accord: the server's pings only fill quiet times.
+func TestServerWithNothingToSayIsNotSilent(t *testing.T) {
+	serve := func(s PublishStream) error {
+		for {
+			if _, err := s.Recv(&smqpb.PublishHead{}); err != nil {
+				if err == io.EOF {
+					return nil
+				}
+				return err
+			}
+		}
+	}
+	bubble(t, dataFuncs{publish: serve}, func(t *testing.T, n *pipeNet, conn *grpc.ClientConn) {
+		c, err := OpenPublish(t.Context(), conn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 600 {
+			if err := c.Send(&smqpb.PublishHead{}, []byte("x")); err != nil {
+				t.Fatal(err, c.Recv(&smqpb.PublishAcks{}))
+			}
+			pass(100 * time.Millisecond)
+		}
+		if err := c.CloseSend(); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Recv(&smqpb.PublishAcks{}); err != io.EOF {
+			t.Errorf("the stream ended with %v", err)
+		}
+	})
+}
