@@ -21,6 +21,8 @@ type Verification struct {
 	Messages uint64
 	Bytes    uint64
 	Problems []string // empty: nothing is wrong
+
+	ends []smq.Offset // by partition, of the segments so far
 }
 
 // Verify reads a topic whole, with nothing but the store: every layout version,
@@ -34,7 +36,7 @@ func Verify(ctx context.Context, st store.Store, topic smq.Topic, visit func(seg
 	if err != nil {
 		return Verification{}, err
 	}
-	v := Verification{Config: config}
+	v := Verification{Config: config, ends: make([]smq.Offset, config.Partitions)}
 	h, err := Extend(ctx, st, topic, config.ID, layout.History{})
 	if err != nil {
 		return v, err
@@ -81,8 +83,26 @@ func (v *Verification) segment(ctx context.Context, st store.Store, id seglog.Id
 	v.Batches += r.Batches
 	v.Messages += r.Messages
 	v.Bytes += r.Bytes
+	v.continues(r)
 	if visit != nil {
 		visit(r)
 	}
 	return r, nil
+}
+
+// continues checks that every partition goes on where the segment before ended.
+func (v *Verification) continues(r seglog.Report) {
+	for i, start := range r.Opening {
+		p := int(r.Ident.Range.Lo) + i
+		if p >= len(v.ends) {
+			v.problem("segment %v holds partition %d of %d", r.Ident.Segment, p, len(v.ends))
+			return
+		}
+		if start != v.ends[p] {
+			v.problem("segment %v: partition %d goes on at offset %d, it ended at %d", r.Ident.Segment, p, start, v.ends[p])
+		}
+	}
+	for i, end := range r.Ending {
+		v.ends[int(r.Ident.Range.Lo)+i] = end
+	}
 }

@@ -132,10 +132,7 @@ func Open(ctx context.Context, cfg Config) (*Log, error) {
 		changed: make(chan struct{}),
 		frozen:  st,
 		head:    st.clone(),
-		ends:    make([]int64, id.Range.Len()),
-	}
-	for i := range st.partitions {
-		l.ends[i] = st.partitions[i].end
+		ends:    st.ends(),
 	}
 	if l.logger == nil {
 		l.logger = slog.New(slog.DiscardHandler)

@@ -124,6 +124,16 @@ func (s *state) snapshot(preds []*smqpb.Predecessor, idleMs int64) *smqpb.Snapsh
 	return snap
 }
 
+// ends lists the partitions' end offsets.
+func (s *state) ends() []smq.Offset {
+	ends := make([]smq.Offset, len(s.partitions))
+	for i := range s.partitions {
+		ends[i] = s.partitions[i].end
+	}
+	return ends
+}
+
+// clone copies the state. What it remembers of producers counts as stored.
 func (s *state) clone() *state {
 	c := *s
 	c.partitions = append([]partitionState(nil), s.partitions...)

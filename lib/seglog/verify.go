@@ -25,6 +25,10 @@ type Report struct {
 	Sealed   bool
 	Seal     Seal
 	Problems []string // empty: nothing is wrong
+	// Opening and Ending are the partitions' end offsets before the segment's
+	// first message and after its last, by partition less the range's Lo; nil
+	// when there is no chunk that tells.
+	Opening, Ending []smq.Offset
 }
 
 // Verify reads a segment whole and checks that every byte of it is what the
@@ -50,6 +54,7 @@ func Verify(ctx context.Context, st store.Store, id Ident) (Report, error) {
 	}
 	if v.state != nil {
 		v.report.Messages = v.state.messages
+		v.report.Ending = v.state.ends()
 	}
 	if v.last.ChunkFooter != nil && v.last.Sealed {
 		v.report.Sealed = true
@@ -115,6 +120,7 @@ func (v *verifier) opening(ctx context.Context, f footer) error {
 		return err
 	}
 	v.state = s
+	v.report.Opening = s.ends()
 	return nil
 }
 
