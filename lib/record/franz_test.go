@@ -93,7 +93,7 @@ func checkFranzHeader(t *testing.T, b kmsg.RecordBatch, n int) {
 	t.Helper()
 	got := fmt.Sprint(b.FirstOffset, b.PartitionLeaderEpoch, b.Magic, b.LastOffsetDelta, b.FirstTimestamp, b.MaxTimestamp,
 		b.ProducerID, b.ProducerEpoch, b.FirstSequence, b.NumRecords)
-	want := fmt.Sprint(1000, 7, 2, n-1, sampleMessage(0).Timestamp, 1_700_000_000_050, 42, 3, 11, n)
+	want := fmt.Sprint(1000, 7, 2, n-1, sampleMessage(0).Timestamp, int64(1_700_000_000_050), 42, 3, 11, n)
 	if got != want {
 		t.Errorf("header %s, want %s", got, want)
 	}
