@@ -1,0 +1,264 @@
+//go:build unix
+
+// Package weedtest runs real SeaweedFS servers for tests. It is imported by
+// tests only, which stand behind the build tag weed, so that a plain go test
+// needs nothing but Go:
+//
+//	go test -tags weed ./lib/store/seaweed/...
+//
+// The server is the one that tools/weed pins. It is built when it is missing,
+// which takes some minutes, once; SMQ_WEED names another binary to run instead.
+package weedtest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	// startPatience bounds the wait for a server that has been started, on a
+	// machine that does much else.
+	startPatience = 90 * time.Second
+	// pollEvery is the pause between looks at whether it is ready.
+	pollEvery = 20 * time.Millisecond
+	// startTries is how often other ports are tried.
+	startTries = 3
+)
+
+// Options change how a server runs.
+type Options struct {
+	// Args are added to the server's command line. Of a flag that is given
+	// twice the last counts.
+	Args []string
+}
+
+// Server is a SeaweedFS master, volume server and filer in one process, on the
+// loopback interface.
+type Server struct {
+	dir    string
+	binary string
+	opts   Options
+
+	masterPort, volumePort, filerPort int
+
+	mu   sync.Mutex
+	proc *process // nil while the server is down
+}
+
+// Start runs a server for the length of a test, with its data in a folder of
+// the test's.
+func Start(t testing.TB, opts ...Options) *Server {
+	t.Helper()
+	s, err := Launch(t.Context(), t.TempDir(), opts...)
+	if err != nil {
+		t.Fatalf("start SeaweedFS: %v", err)
+	}
+	t.Cleanup(s.Kill)
+	return s
+}
+
+// Launch runs a server with its data in dir, for tests that share one. The
+// caller ends it with Kill.
+func Launch(ctx context.Context, dir string, opts ...Options) (*Server, error) {
+	binary, err := Binary(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{dir: dir, binary: binary}
+	for _, o := range opts {
+		s.opts.Args = append(s.opts.Args, o.Args...)
+	}
+	for range startTries {
+		if s.masterPort, s.volumePort, s.filerPort, err = freePorts(); err != nil {
+			return nil, err
+		}
+		// Somebody else may take a port before the server does.
+		if err = s.start(ctx); err == nil || ctx.Err() != nil {
+			return s, err
+		}
+	}
+	return nil, err
+}
+
+// Filer is the address of the filer's HTTP; its gRPC port is 10000 higher.
+func (s *Server) Filer() string { return address(s.filerPort) }
+
+// FilerGRPC is the address of the filer's gRPC.
+func (s *Server) FilerGRPC() string { return address(s.filerPort + grpcOffset) }
+
+// HTTP is the URL of a path of the filer.
+func (s *Server) HTTP(path string) string { return "http://" + s.Filer() + path }
+
+// Volume is the address of the volume server.
+func (s *Server) Volume() string { return address(s.volumePort) }
+
+// Master is the address of the master.
+func (s *Server) Master() string { return address(s.masterPort) }
+
+// Dir is the folder with the server's data.
+func (s *Server) Dir() string { return s.dir }
+
+// Stop ends the server as an administrator would, and waits for its end.
+func (s *Server) Stop() { s.end(syscall.SIGTERM) }
+
+// Kill ends the server at once, whatever it is doing, paused or not.
+func (s *Server) Kill() { s.end(syscall.SIGKILL) }
+
+// Restart starts a server that was ended, with its data and its ports.
+func (s *Server) Restart(ctx context.Context) error {
+	s.Stop()
+	return s.start(ctx)
+}
+
+// Pause freezes the server: connections stay, nothing is answered.
+func (s *Server) Pause() error { return s.signal(syscall.SIGSTOP) }
+
+// Resume lets it go on.
+func (s *Server) Resume() error { return s.signal(syscall.SIGCONT) }
+
+// Shell runs commands in the server's administration shell and returns what it
+// prints.
+func (s *Server) Shell(ctx context.Context, commands string) (string, error) {
+	cmd := exec.CommandContext(ctx, s.binary, "shell", "-master="+s.Master(), "-filer="+s.Filer())
+	cmd.Dir, cmd.Env = s.dir, s.environment()
+	cmd.Stdin = bytes.NewBufferString(commands + "\n")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("weed shell: %w: %s", err, out)
+	}
+	return string(out), nil
+}
+
+func (s *Server) signal(sig syscall.Signal) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proc == nil {
+		return errors.New("the server is not running")
+	}
+	return s.proc.signal(sig)
+}
+
+func (s *Server) end(sig syscall.Signal) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proc == nil {
+		return
+	}
+	s.proc.end(sig)
+	s.proc = nil
+}
+
+func (s *Server) start(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startPatience)
+	defer cancel()
+	data := filepath.Join(s.dir, "data")
+	if err := os.MkdirAll(data, 0o777); err != nil {
+		return err
+	}
+	log, err := os.OpenFile(filepath.Join(s.dir, "weed.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd := exec.Command(s.binary, s.arguments(data)...)
+	cmd.Dir, cmd.Env = s.dir, s.environment()
+	cmd.Stdout, cmd.Stderr = log, log
+	p, err := startProcess(cmd)
+	if err != nil {
+		return err
+	}
+	if err := s.await(ctx, p); err != nil {
+		p.end(syscall.SIGKILL)
+		return fmt.Errorf("%w; the end of its log:\n%s", err, tail(log.Name()))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.proc = p
+	return nil
+}
+
+func (s *Server) arguments(data string) []string {
+	return append([]string{
+		"-logtostderr=true", "server",
+		"-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-dir=" + data, "-filer",
+		"-master.port=" + strconv.Itoa(s.masterPort),
+		"-volume.port=" + strconv.Itoa(s.volumePort),
+		"-filer.port=" + strconv.Itoa(s.filerPort),
+		"-filer.localSocket=" + filepath.Join(s.dir, "filer.sock"),
+		"-volume.max=100", "-master.volumeSizeLimitMB=128", "-volume.minFreeSpace=1",
+		"-master.telemetry=false",
+	}, s.opts.Args...)
+}
+
+// environment keeps the machine's own configuration of SeaweedFS away, and the
+// server small.
+func (s *Server) environment() []string {
+	return append(os.Environ(), "HOME="+s.dir, "GOMEMLIMIT=512MiB", "GOGC=50")
+}
+
+// await polls until the server takes a file and gives it back.
+func (s *Server) await(ctx context.Context, p *process) error {
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	var last error
+	for {
+		if last = s.probe(ctx); last == nil {
+			return nil
+		}
+		select {
+		case <-p.done:
+			return fmt.Errorf("the server ended by itself: %v", p.err)
+		case <-ctx.Done():
+			return fmt.Errorf("the server is not ready: %w: %v", ctx.Err(), last)
+		case <-tick.C:
+		}
+	}
+}
+
+// probe has a volume assigned, which needs all three parts of the server.
+func (s *Server) probe(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	for _, u := range []string{"http://" + s.Master() + "/dir/assign", s.HTTP("/"), "http://" + s.Volume() + "/status"} {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, u, nil)
+		if err != nil {
+			return err
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return err
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || resp.StatusCode != http.StatusOK || bytes.Contains(body, []byte(`"error"`)) {
+			return fmt.Errorf("%s: %s: %s: %v", u, resp.Status, body, err)
+		}
+	}
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", s.FilerGRPC())
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
+// tail is the last part of a file.
+func tail(name string) []byte {
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return []byte(err.Error())
+	}
+	return b[max(len(b)-4000, 0):]
+}
