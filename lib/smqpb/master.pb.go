@@ -100,12 +100,16 @@ func (x *Heartbeat) GetLeave() bool {
 }
 
 type Hello struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Broker        string                 `protobuf:"bytes,1,opt,name=broker,proto3" json:"broker,omitempty"`   // id, fresh at each start of the process
-	Address       string                 `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"` // gRPC, host:port, as others reach it
-	HttpAddress   string                 `protobuf:"bytes,3,opt,name=http_address,json=httpAddress,proto3" json:"http_address,omitempty"`
-	Rack          string                 `protobuf:"bytes,4,opt,name=rack,proto3" json:"rack,omitempty"`
-	Version       string                 `protobuf:"bytes,5,opt,name=version,proto3" json:"version,omitempty"`
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Broker      string                 `protobuf:"bytes,1,opt,name=broker,proto3" json:"broker,omitempty"`   // id, fresh at each start of the process
+	Address     string                 `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"` // gRPC, host:port, as others reach it
+	HttpAddress string                 `protobuf:"bytes,3,opt,name=http_address,json=httpAddress,proto3" json:"http_address,omitempty"`
+	Rack        string                 `protobuf:"bytes,4,opt,name=rack,proto3" json:"rack,omitempty"`
+	Version     string                 `protobuf:"bytes,5,opt,name=version,proto3" json:"version,omitempty"`
+	// What the last grant said, 0 before the first one: tells a broker that comes
+	// back from one whose lease has run out, which is refused with "conflict" and
+	// starts over with a fresh id.
+	Join          uint64 `protobuf:"varint,6,opt,name=join,proto3" json:"join,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -173,6 +177,13 @@ func (x *Hello) GetVersion() string {
 		return x.Version
 	}
 	return ""
+}
+
+func (x *Hello) GetJoin() uint64 {
+	if x != nil {
+		return x.Join
+	}
+	return 0
 }
 
 type Load struct {
@@ -252,14 +263,17 @@ func (x *Load) GetMemoryLimit() uint64 {
 }
 
 type Grant struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Sequence      uint64                 `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"`              // of the heartbeat that it answers
-	LeaseMs       int64                  `protobuf:"varint,2,opt,name=lease_ms,json=leaseMs,proto3" json:"lease_ms,omitempty"` // for the broker, from the moment it sent the heartbeat
-	ClusterId     string                 `protobuf:"bytes,3,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
-	Store         string                 `protobuf:"bytes,4,opt,name=store,proto3" json:"store,omitempty"` // URL
-	Leader        *LeaderInfo            `protobuf:"bytes,5,opt,name=leader,proto3" json:"leader,omitempty"`
-	Drain         bool                   `protobuf:"varint,6,opt,name=drain,proto3" json:"drain,omitempty"`    // an administrator asked the broker to drain
-	Brokers       []*BrokerInfo          `protobuf:"bytes,7,rep,name=brokers,proto3" json:"brokers,omitempty"` // filled when it changed, and at first
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Sequence  uint64                 `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"`              // of the heartbeat that it answers
+	LeaseMs   int64                  `protobuf:"varint,2,opt,name=lease_ms,json=leaseMs,proto3" json:"lease_ms,omitempty"` // for the broker, from the moment it sent the heartbeat
+	ClusterId string                 `protobuf:"bytes,3,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
+	Store     string                 `protobuf:"bytes,4,opt,name=store,proto3" json:"store,omitempty"` // URL
+	Leader    *LeaderInfo            `protobuf:"bytes,5,opt,name=leader,proto3" json:"leader,omitempty"`
+	Drain     bool                   `protobuf:"varint,6,opt,name=drain,proto3" json:"drain,omitempty"` // an administrator asked the broker to drain
+	// Filled at first and when something but a load changed; for the leading
+	// broker, which goes by loads, about every second too.
+	Brokers       []*BrokerInfo `protobuf:"bytes,7,rep,name=brokers,proto3" json:"brokers,omitempty"`
+	Join          uint64        `protobuf:"varint,8,opt,name=join,proto3" json:"join,omitempty"` // of the broker's registration, for the hello of its next stream
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -343,6 +357,13 @@ func (x *Grant) GetBrokers() []*BrokerInfo {
 	return nil
 }
 
+func (x *Grant) GetJoin() uint64 {
+	if x != nil {
+		return x.Join
+	}
+	return 0
+}
+
 type LeaderInfo struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Broker        string                 `protobuf:"bytes,1,opt,name=broker,proto3" json:"broker,omitempty"` // empty while there is none
@@ -404,16 +425,18 @@ func (x *LeaderInfo) GetTerm() uint64 {
 }
 
 type BrokerInfo struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	Address       string                 `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`
-	HttpAddress   string                 `protobuf:"bytes,3,opt,name=http_address,json=httpAddress,proto3" json:"http_address,omitempty"`
-	Rack          string                 `protobuf:"bytes,4,opt,name=rack,proto3" json:"rack,omitempty"`
-	Version       string                 `protobuf:"bytes,5,opt,name=version,proto3" json:"version,omitempty"`
-	Draining      bool                   `protobuf:"varint,6,opt,name=draining,proto3" json:"draining,omitempty"`
-	Load          *Load                  `protobuf:"bytes,7,opt,name=load,proto3" json:"load,omitempty"`
-	JoinedMs      int64                  `protobuf:"varint,8,opt,name=joined_ms,json=joinedMs,proto3" json:"joined_ms,omitempty"`
-	Silent        bool                   `protobuf:"varint,9,opt,name=silent,proto3" json:"silent,omitempty"` // its lease has run out as far as the leading master knows
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Id          string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Address     string                 `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`
+	HttpAddress string                 `protobuf:"bytes,3,opt,name=http_address,json=httpAddress,proto3" json:"http_address,omitempty"`
+	Rack        string                 `protobuf:"bytes,4,opt,name=rack,proto3" json:"rack,omitempty"`
+	Version     string                 `protobuf:"bytes,5,opt,name=version,proto3" json:"version,omitempty"`
+	Draining    bool                   `protobuf:"varint,6,opt,name=draining,proto3" json:"draining,omitempty"`
+	Load        *Load                  `protobuf:"bytes,7,opt,name=load,proto3" json:"load,omitempty"`
+	JoinedMs    int64                  `protobuf:"varint,8,opt,name=joined_ms,json=joinedMs,proto3" json:"joined_ms,omitempty"`
+	// Its connection to the leading master has ended without a farewell, so it
+	// is probably dead, though its lease may still run.
+	Silent        bool `protobuf:"varint,9,opt,name=silent,proto3" json:"silent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -813,20 +836,21 @@ const file_master_proto_rawDesc = "" +
 	"\bsequence\x18\x02 \x01(\x04R\bsequence\x12\x1a\n" +
 	"\bdraining\x18\x03 \x01(\bR\bdraining\x12 \n" +
 	"\x04load\x18\x04 \x01(\v2\f.smq.v1.LoadR\x04load\x12\x14\n" +
-	"\x05leave\x18\x05 \x01(\bR\x05leave\"\x8a\x01\n" +
+	"\x05leave\x18\x05 \x01(\bR\x05leave\"\x9e\x01\n" +
 	"\x05Hello\x12\x16\n" +
 	"\x06broker\x18\x01 \x01(\tR\x06broker\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12!\n" +
 	"\fhttp_address\x18\x03 \x01(\tR\vhttpAddress\x12\x12\n" +
 	"\x04rack\x18\x04 \x01(\tR\x04rack\x12\x18\n" +
-	"\aversion\x18\x05 \x01(\tR\aversion\"\xc0\x01\n" +
+	"\aversion\x18\x05 \x01(\tR\aversion\x12\x12\n" +
+	"\x04join\x18\x06 \x01(\x04R\x04join\"\xc0\x01\n" +
 	"\x04Load\x12.\n" +
 	"\x13messages_per_second\x18\x01 \x01(\x01R\x11messagesPerSecond\x12(\n" +
 	"\x10bytes_per_second\x18\x02 \x01(\x01R\x0ebytesPerSecond\x12\x1a\n" +
 	"\bsegments\x18\x03 \x01(\x04R\bsegments\x12\x1f\n" +
 	"\vmemory_used\x18\x04 \x01(\x04R\n" +
 	"memoryUsed\x12!\n" +
-	"\fmemory_limit\x18\x05 \x01(\x04R\vmemoryLimit\"\xe3\x01\n" +
+	"\fmemory_limit\x18\x05 \x01(\x04R\vmemoryLimit\"\xf7\x01\n" +
 	"\x05Grant\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12\x19\n" +
 	"\blease_ms\x18\x02 \x01(\x03R\aleaseMs\x12\x1d\n" +
@@ -835,7 +859,8 @@ const file_master_proto_rawDesc = "" +
 	"\x05store\x18\x04 \x01(\tR\x05store\x12*\n" +
 	"\x06leader\x18\x05 \x01(\v2\x12.smq.v1.LeaderInfoR\x06leader\x12\x14\n" +
 	"\x05drain\x18\x06 \x01(\bR\x05drain\x12,\n" +
-	"\abrokers\x18\a \x03(\v2\x12.smq.v1.BrokerInfoR\abrokers\"R\n" +
+	"\abrokers\x18\a \x03(\v2\x12.smq.v1.BrokerInfoR\abrokers\x12\x12\n" +
+	"\x04join\x18\b \x01(\x04R\x04join\"R\n" +
 	"\n" +
 	"LeaderInfo\x12\x16\n" +
 	"\x06broker\x18\x01 \x01(\tR\x06broker\x12\x18\n" +
