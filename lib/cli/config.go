@@ -24,9 +24,10 @@ var onlyTyped = []string{"help", "version", "config"}
 // keyDelimiter separates the parts of a key in koanf. Names hold no slash.
 const keyDelimiter = "/"
 
-// configure gives the flags that the command line leaves alone their values
-// from the environment and from the configuration file.
-func (e *Env) configure(cmd *cobra.Command) error {
+// Configure gives the flags that the command line leaves alone their values
+// from the environment and from the configuration file. It is called before a
+// command runs; completions call it themselves.
+func (e *Env) Configure(cmd *cobra.Command) error {
 	values := koanf.New(keyDelimiter)
 	file, err := e.configFile()
 	if err == nil && file != "" {

@@ -13,6 +13,9 @@ import (
 // is done at once needs none.
 const progressDelay = 800 * time.Millisecond
 
+// plainInterval is how often progress is printed off a terminal.
+const plainInterval = 5 * time.Second
+
 // Progress is a line on the terminal that tells how far long work has come.
 // A nil *Progress shows nothing, so callers need not ask whether it is wanted.
 type Progress struct {
@@ -34,16 +37,37 @@ type ProgressState struct {
 }
 
 // StartProgress shows the progress of work that has begun now, if standard
-// error is a terminal and -q does not forbid it. state is asked several times
-// a second. Call Stop when the work is over.
-func (e *Env) StartProgress(state func() ProgressState) *Progress {
-	if !e.StderrTerminal || e.Plain() || e.Flags.Quiet {
+// error is a terminal and -q does not forbid it. Elsewhere, when it was asked
+// for, it prints a line every few seconds. state is asked again and again, by
+// several goroutines. Call Stop when the work is over.
+func (e *Env) StartProgress(asked bool, state func() ProgressState) *Progress {
+	animated := e.StderrTerminal && !e.Plain()
+	if e.Flags.Quiet || !animated && !asked {
 		return nil
 	}
 	p := &Progress{env: e, start: time.Now(), stop: make(chan struct{}), done: make(chan struct{})}
+	if !animated {
+		go p.runPlain(state)
+		return p
+	}
 	e.atWork.Store(p)
 	go p.run(state)
 	return p
+}
+
+func (p *Progress) runPlain(state func() ProgressState) {
+	defer close(p.done)
+	ticker := time.NewTicker(plainInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-p.stop:
+			return
+		case <-ticker.C:
+			s := state()
+			p.env.Infof("%v: %s, %s", time.Since(p.start).Round(time.Second), FormatSize(s.Done), s.Text)
+		}
+	}
 }
 
 // Stop removes the line.

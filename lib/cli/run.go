@@ -64,7 +64,7 @@ func (e *Env) prepare(root *cobra.Command) {
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(flagError)
-	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return e.configure(cmd) }
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return e.Configure(cmd) }
 	walk(root, func(cmd *cobra.Command) {
 		cmd.Flags().SortFlags = false
 		cmd.DisableFlagsInUseLine = true

@@ -1,0 +1,238 @@
+package pub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seaweedmq/smq/lib/cli"
+	"github.com/seaweedmq/smq/lib/client"
+	"github.com/seaweedmq/smq/lib/command/connect"
+	"github.com/seaweedmq/smq/lib/smq"
+)
+
+const long = `Publish messages to TOPIC (name, or namespace/name): by default each line of
+standard input, or of the FILEs. Acks come in order; at the end one line on
+standard error says what was sent and acked.
+
+Formats (-f):
+  lines     a message ends with the delimiter (-d); the last one may lack it.
+            With -K, the text up to the key delimiter is the key.
+  json      envelopes as smq-sub -f json writes them: key, value, headers,
+            timestamp and partition are kept. Partitions must exist in TOPIC;
+            --repartition chooses them anew, as it should when TOPIC has
+            another number of partitions.
+  raw       the whole input is one message (with --each: every FILE).
+  length    each message follows its length, 4 bytes big-endian.
+  TEMPLATE  as in rpk: %k, %v, %h{…}, %p, %d, with {hex}, {base64}, {json} …
+
+Messages without a key all go to one partition, picked at random for each run,
+so one pipe keeps one order; --spread gives that up. A message has at most
+16 MiB. The first message that fails ends the reading, unless --failed-to keeps
+what fails. SIGINT and SIGTERM: what was read is still sent, then it ends with
+130 or 143; a second signal ends it at once.
+
+` + cli.ExitCodes
+
+const examples = `  seq 1 1000000 | smq-pub numbers --create
+  smq-pub orders -K : < orders.txt          # lines of key:value
+  smq-pub images --each *.png -H type=image/png
+  smq-sub a -f json --from earliest --until end | smq-pub b -f json --create
+  smq-pub orders --failed-to left.json < in || smq-pub orders -f json < left.json`
+
+// New is the command tree of smq-pub.
+func New(e *cli.Env) *cobra.Command {
+	o := &options{}
+	cmd := &cobra.Command{
+		Use:     "smq-pub TOPIC [FILE…]",
+		Short:   "Publish messages",
+		Long:    long,
+		Example: examples,
+		Args:    cli.Args("TOPIC", "[FILE…]"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return run(cmd.Context(), e, cmd, o, args)
+		},
+		ValidArgsFunction: connect.CompleteFirstTopic(e),
+	}
+	o.register(cmd.Flags())
+	e.AddMasterFlag(cmd)
+	e.AddTimeoutFlag(cmd, cli.DefaultTimeout, "how long to look for the cluster and topic, and to flush after a signal")
+	e.AddCommonFlags(cmd)
+	connect.CompleteWords(cmd, "format", formats...)
+	connect.CompleteWords(cmd, "acks", "stored", "replicated", "default")
+	connect.CompleteWords(cmd, "compress", "none", "gzip", "snappy", "lz4", "zstd")
+	return cmd
+}
+
+// job is a call of smq-pub whose flags and files are in order.
+type job struct {
+	topic   smq.Topic
+	source  source
+	inputs  []input
+	options client.PublisherOptions
+	pace    *pace
+}
+
+func prepare(e *cli.Env, cmd *cobra.Command, o *options, args []string) (job, error) {
+	topic, err := smq.ParseTopic(args[0])
+	if err != nil {
+		return job{}, err
+	}
+	source, err := o.source(cmd.Flags(), len(args)-1)
+	if err != nil {
+		return job{}, err
+	}
+	options, err := o.publisher()
+	if err != nil {
+		return job{}, err
+	}
+	pace, err := parseRate(o.rate)
+	if err != nil {
+		return job{}, err
+	}
+	inputs, err := findInputs(e, args[1:])
+	if err != nil {
+		return job{}, err
+	}
+	if o.format == "raw" && !o.each {
+		inputs = joined(inputs)
+	}
+	return job{topic: topic, source: source, inputs: inputs, options: options, pace: pace}, nil
+}
+
+func run(ctx context.Context, e *cli.Env, cmd *cobra.Command, o *options, args []string) (err error) {
+	j, err := prepare(e, cmd, o, args)
+	if err != nil {
+		return err
+	}
+	logger, err := e.Logger(slog.LevelError)
+	if err != nil {
+		return err
+	}
+	c, err := connect.Dial(ctx, e, logger)
+	if err != nil {
+		return err
+	}
+	defer c.Close() // what matters was flushed
+	if o.create {
+		if err := create(ctx, e, c, j.topic, o.partitions); err != nil {
+			return err
+		}
+	}
+	failures, err := o.openFailures(j.inputs)
+	if err != nil {
+		return err
+	}
+	if failures != nil {
+		defer func() { err = errors.Join(err, failures.Close()) }()
+	}
+	var kept, report io.Writer
+	if failures != nil {
+		kept = failures
+	}
+	if o.report {
+		report = e.Stdout
+	}
+	t := newTally(kept, report)
+	j.options.Results = t.results
+	p, err := openPublisher(ctx, e, c, j)
+	if err != nil {
+		return err
+	}
+	flow := &pump{source: j.source, to: p, tally: t, pace: j.pace}
+	if o.tee {
+		flow.tee = e.Stdout
+	}
+	return deliver(ctx, e, flow, j.inputs, o.progress)
+}
+
+// openPublisher looks the topic up.
+func openPublisher(ctx context.Context, e *cli.Env, c *client.Client, j job) (*client.Publisher, error) {
+	ctx, cancel := e.WithTimeout(ctx)
+	defer cancel()
+	p, err := c.NewPublisher(ctx, j.topic, j.options)
+	if errors.Is(err, smq.ErrNotFound) {
+		err = fmt.Errorf("%w; make the topic with --create, or with smq-admin topic create %s", err, j.topic)
+	}
+	return p, err
+}
+
+// create makes the topic unless it is there.
+func create(ctx context.Context, e *cli.Env, c *client.Client, topic smq.Topic, partitions int32) error {
+	ctx, cancel := e.WithTimeout(ctx)
+	defer cancel()
+	_, err := c.CreateTopic(ctx, topic, client.TopicOptions{Partitions: partitions})
+	if errors.Is(err, smq.ErrExists) {
+		return nil
+	}
+	return err
+}
+
+// deliver runs the pump, waits for the acks, and reports.
+func deliver(ctx context.Context, e *cli.Env, p *pump, inputs []input, progress bool) error {
+	started := time.Now()
+	publishing, cancel := graceful(ctx, time.Duration(e.Flags.Timeout))
+	defer cancel()
+	total := totalSize(inputs)
+	shown := e.StartProgress(progress, func() cli.ProgressState {
+		t, _ := p.tally.state()
+		return cli.ProgressState{Done: p.read.Load(), Total: total, Text: fmt.Sprintf("%d sent, %d acked", t.sent, t.acked)}
+	})
+	inputErr := p.run(publishing, ctx, inputs)
+	closeErr := p.to.Close(publishing)
+	shown.Stop()
+	t, failure := p.tally.state()
+	e.Infof("%s", t.line(time.Since(started)))
+	if n := unfinished(p.source); n > 0 && ctx.Err() != nil {
+		e.Warnf("%d bytes of an unfinished message were read and not sent", n)
+	}
+	return verdict(t, context.Cause(ctx), inputErr, failure, closeErr)
+}
+
+// unfinished is how many bytes of an incomplete message a stopped source holds.
+func unfinished(s source) int {
+	if s, ok := s.(*shaped); ok {
+		if l, ok := s.source.(*lines); ok {
+			return l.unfinished()
+		}
+	}
+	return 0
+}
+
+// verdict is what the command ends with: nil only if all that was to be
+// published is acked. A signal comes first, then what is wrong with the input,
+// then what the publisher failed with.
+func verdict(t totals, signal, input, failure, closing error) error {
+	lost := t.sent - t.acked
+	if signal != nil {
+		if lost > 0 {
+			return cli.Exit(cli.ExitCode(signal, signal), fmt.Errorf("%w: %d of %d messages are not acked", signal, lost, t.sent))
+		}
+		return signal
+	}
+	err := input
+	if err == nil && failure != nil {
+		err = failure
+		if t.failed > 0 {
+			err = fmt.Errorf("%d of %d messages are not acked: %w", lost, t.sent, failure)
+		}
+	}
+	if err == nil && (closing != nil || lost > 0) {
+		err = fmt.Errorf("%d of %d messages are not acked: %w", lost, t.sent, errors.Join(closing))
+	}
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, cli.ErrOutputClosed):
+		err = errors.New("the reader of standard output has left, so the rest of the input was not read")
+	}
+	if t.acked > 0 {
+		return cli.Exit(cli.ExitPartly, err)
+	}
+	return err
+}

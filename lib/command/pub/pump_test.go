@@ -1,0 +1,418 @@
+package pub
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/iotest"
+
+	"github.com/seaweedmq/smq/lib/cli"
+	"github.com/seaweedmq/smq/lib/client"
+	"github.com/seaweedmq/smq/lib/smq"
+)
+
+// fakePublisher acks what it gets, but for what the test says. It tells the
+// results when it is closed, or when asked for.
+type fakePublisher struct {
+	results func(client.Results)
+	fate    func(m client.Message) error // of a message; nil: acked
+	refuse  func(m client.Message) error // instead of taking it
+	onTake  func(m client.Message)
+
+	mu    sync.Mutex
+	taken []client.Message
+	told  int
+}
+
+func (f *fakePublisher) Publish(_ context.Context, m *client.Message) error {
+	if f.refuse != nil {
+		if err := f.refuse(*m); err != nil {
+			return err
+		}
+	}
+	f.mu.Lock()
+	copied := *m
+	copied.Key, copied.Value = copyBytes(m.Key), copyBytes(m.Value)
+	f.taken = append(f.taken, copied)
+	f.mu.Unlock()
+	if f.onTake != nil {
+		f.onTake(copied)
+	}
+	return nil
+}
+
+func (f *fakePublisher) Close(context.Context) error {
+	f.tell()
+	return nil
+}
+
+func (f *fakePublisher) tell() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for ; f.told < len(f.taken); f.told++ {
+		m := f.taken[f.told]
+		r := client.Results{Partition: max(m.Partition, 0), Tokens: []uint64{m.Token}, BaseOffset: int64(f.told), Level: client.AckStored}
+		if f.fate != nil {
+			if r.Err = f.fate(m); r.Err != nil {
+				r.BaseOffset = -1
+			}
+		}
+		f.results(r)
+	}
+}
+
+func (f *fakePublisher) values() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var all []string
+	for _, m := range f.taken {
+		all = append(all, string(m.Value))
+	}
+	return strings.Join(all, " ")
+}
+
+// setup is a pump of lines with everything around it.
+type setup struct {
+	pump           *pump
+	fake           *fakePublisher
+	env            *cli.Env
+	errOut         bytes.Buffer
+	failed, report bytes.Buffer
+}
+
+func newSetup(keep, report bool) *setup {
+	s := &setup{fake: &fakePublisher{}}
+	var k, r io.Writer
+	if keep {
+		k = &s.failed
+	}
+	if report {
+		r = &s.report
+	}
+	t := newTally(k, r)
+	s.fake.results = t.results
+	s.env = &cli.Env{Name: "smq-pub", Stderr: &s.errOut, Getenv: func(string) string { return "" }}
+	s.pump = &pump{source: plain(&lines{delimiter: []byte("\n")}), to: s.fake, tally: t}
+	return s
+}
+
+func (s *setup) deliver(ctx context.Context, texts ...string) error {
+	var inputs []input
+	for i, text := range texts {
+		inputs = append(inputs, input{name: fmt.Sprint("file", i), open: func() (io.ReadCloser, error) {
+			return io.NopCloser(strings.NewReader(text)), nil
+		}})
+	}
+	return deliver(ctx, s.env, s.pump, inputs, false)
+}
+
+func TestDeliverAll(t *testing.T) {
+	s := newSetup(true, true)
+	if err := s.deliver(t.Context(), "a\nb", "c\n"); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.fake.values(); got != "a b c" {
+		t.Errorf("published %s", got)
+	}
+	if !strings.HasPrefix(s.errOut.String(), "smq-pub: sent 3, acked 3, failed 0, 3 bytes, ") || strings.Count(s.errOut.String(), "\n") != 1 {
+		t.Errorf("stderr %q", s.errOut.String())
+	}
+	want := `{"message":1,"partition":0,"offset":0,"ack":"stored"}
+{"message":2,"partition":0,"offset":1,"ack":"stored"}
+{"message":3,"partition":0,"offset":2,"ack":"stored"}
+`
+	if s.report.String() != want || s.failed.Len() > 0 {
+		t.Errorf("report %s, failures %s", s.report.String(), s.failed.String())
+	}
+	if len(s.pump.tally.held) > 0 {
+		t.Errorf("%d messages are still held", len(s.pump.tally.held))
+	}
+}
+
+func TestFailuresAreKeptAsEnvelopes(t *testing.T) {
+	s := newSetup(true, true)
+	s.fake.fate = func(m client.Message) error {
+		switch string(m.Value) {
+		case "b":
+			return fmt.Errorf("%w: %w", client.ErrNotStored, smq.ErrTimeout)
+		case "c":
+			return fmt.Errorf("%w: %w", client.ErrUnknown, smq.ErrUnavailable)
+		}
+		return nil
+	}
+	s.fake.onTake = func(client.Message) { s.fake.tell() }
+	err := s.deliver(t.Context(), "a\nb\nc\nd\n")
+	if cli.ExitCode(err, nil) != cli.ExitPartly || err.Error() != "2 of 4 messages are not acked: not stored: timed out" {
+		t.Errorf("%v", err)
+	}
+	if !strings.Contains(s.errOut.String(), "sent 4, acked 2, failed 2, 4 bytes, ") || !strings.Contains(s.errOut.String(), "(1 of the failed may be stored)") {
+		t.Errorf("stderr %q", s.errOut.String())
+	}
+	if got := s.report.String(); !strings.Contains(got, `{"message":2,"partition":0,"stored":"no","error":"not stored: timed out"}`) ||
+		!strings.Contains(got, `{"message":3,"partition":0,"stored":"unknown","error":"unknown whether it is stored: unavailable"}`) {
+		t.Errorf("report %s", got)
+	}
+	again, err := readAll(plain(&envelopes{}), &s.failed)
+	if err != nil || strings.Join(again, " ") != `null:"b" p0 null:"c" p0` {
+		t.Errorf("kept %s, %v", again, err)
+	}
+}
+
+func TestFirstFailureEndsReading(t *testing.T) {
+	s := newSetup(false, false)
+	s.fake.fate = func(client.Message) error { return fmt.Errorf("%w: %w", client.ErrNotStored, smq.ErrTimeout) }
+	in, out := io.Pipe()
+	s.fake.onTake = func(client.Message) { s.fake.tell() }
+	go out.Write([]byte("a\n")) // and then nothing, for ever
+	inputs := []input{{name: "pipe", open: func() (io.ReadCloser, error) { return in, nil }}}
+	err := deliver(t.Context(), s.env, s.pump, inputs, false)
+	if cli.ExitCode(err, nil) != cli.ExitUnreachable || s.fake.values() != "a" {
+		t.Errorf("published %s: %v", s.fake.values(), err)
+	}
+}
+
+func TestRefusedMessageNamesItself(t *testing.T) {
+	s := newSetup(false, false)
+	s.fake.refuse = func(m client.Message) error {
+		if string(m.Value) == "c" {
+			return fmt.Errorf("%w partition 9", smq.ErrInvalid)
+		}
+		return nil
+	}
+	err := s.deliver(t.Context(), "a\n", "b\nc\nd\n")
+	if cli.ExitCode(err, nil) != cli.ExitPartly || err.Error() != "file1, message 2: invalid partition 9" {
+		t.Errorf("%v", err)
+	}
+	if !strings.Contains(s.errOut.String(), "sent 3, acked 2, failed 1") {
+		t.Errorf("stderr %q", s.errOut.String())
+	}
+}
+
+func TestBadInputIsNoUsageError(t *testing.T) {
+	s := newSetup(false, false)
+	s.pump.source = plain(&envelopes{})
+	err := s.deliver(t.Context(), "nonsense")
+	if cli.ExitCode(err, nil) != cli.ExitFailed || !strings.HasPrefix(err.Error(), "cannot read file0, message 1: invalid JSON") {
+		t.Errorf("%v", err)
+	}
+	err = s.deliver(t.Context(), "{\"value\":\"a\"}\nnonsense")
+	if cli.ExitCode(err, nil) != cli.ExitPartly {
+		t.Errorf("after a good one: %v", err)
+	}
+}
+
+// TestSignalFlushesWhatWasRead interrupts a pipe that has given two lines and a
+// half.
+func TestSignalFlushesWhatWasRead(t *testing.T) {
+	s := newSetup(false, false)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	in, out := io.Pipe()
+	s.fake.onTake = func(m client.Message) {
+		if string(m.Value) == "b" {
+			cancel(&cli.SignalError{Signal: syscall.SIGINT})
+		}
+	}
+	go out.Write([]byte("a\nb\nhalf"))
+	inputs := []input{{name: "pipe", open: func() (io.ReadCloser, error) { return in, nil }}}
+	s.env.Flags.Timeout = cli.Duration(1e9)
+	err := deliver(ctx, s.env, s.pump, inputs, false)
+	if code := cli.ExitCode(err, context.Cause(ctx)); code != 130 || s.fake.values() != "a b" {
+		t.Errorf("exit code %d (%v), published %s", code, err, s.fake.values())
+	}
+	if got := s.errOut.String(); !strings.Contains(got, "sent 2, acked 2, failed 0") || !strings.Contains(got, "4 bytes of an unfinished message were read and not sent") {
+		t.Errorf("stderr %q", got)
+	}
+}
+
+func TestTeePassesInputOn(t *testing.T) {
+	s := newSetup(false, false)
+	var out bytes.Buffer
+	s.pump.tee = &out
+	if err := s.deliver(t.Context(), "a\nb", "c"); err != nil || out.String() != "a\nbc" {
+		t.Errorf("%q, %v", out.String(), err)
+	}
+}
+
+// TestStoppedFeedGivesWhatItHas stops a feed that has read all of its input
+// but not its end.
+func TestStoppedFeedGivesWhatItHas(t *testing.T) {
+	in, out := io.Pipe()
+	stop := make(chan struct{})
+	var read atomic.Int64
+	f := newFeed(in, stop, &read)
+	out.Write([]byte("abc")) // returns when it is read
+	for read.Load() < 3 {
+		runtime.Gosched() // the block is counted just after
+	}
+	p := make([]byte, 2)
+	n, err := f.Read(p)
+	if err != nil || string(p[:n]) != "ab" {
+		t.Fatalf("%q, %v", p[:n], err)
+	}
+	close(stop)
+	if n, err = f.Read(p); err != nil || string(p[:n]) != "c" {
+		t.Errorf("after the stop: %q, %v", p[:n], err)
+	}
+	if _, err = f.Read(p); err != errStopped {
+		t.Errorf("at the end: %v", err)
+	}
+}
+
+func TestStopPassesThroughSources(t *testing.T) {
+	template, err := newTemplate(`%k %v\n`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		source source
+		text   string
+	}{
+		"lines": {&lines{delimiter: []byte("\n")}, "a"}, "raw": {&whole{}, "a"}, "length": {&lengths{}, "\x00\x00\x00\x09a"},
+		"length, in the length": {&lengths{}, "\x00"}, "json": {&envelopes{}, `{"value"`}, "json, on lines": {&envelopes{}, "{\n\"value\""},
+		"template": {template, "a b"}, "template, in the key": {template, "a"},
+	} {
+		_, err := readAll(test.source, io.MultiReader(strings.NewReader(test.text), iotest.ErrReader(errStopped)))
+		if !errors.Is(err, errStopped) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+type closedWriter struct{}
+
+func (closedWriter) Write([]byte) (int, error) { return 0, cli.ErrOutputClosed }
+
+func TestClosedTeeIsNotDone(t *testing.T) {
+	s := newSetup(false, false)
+	s.pump.tee = closedWriter{}
+	err := s.deliver(t.Context(), "a\nb\n")
+	if code := cli.ExitCode(err, nil); code == cli.ExitDone {
+		t.Errorf("exit code %d: %v", code, err)
+	}
+}
+
+func TestRate(t *testing.T) {
+	for text, want := range map[string]string{"100": "100 1 false", "1000/s": "1000 10 false", "10MB/s": "1e+07 100000 true", "0.5/s": "0.5 1 false", "2KiB": "2048 20 true"} {
+		p, err := parseRate(text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if got := fmt.Sprint(float64(p.limiter.Limit()), " ", p.limiter.Burst(), " ", p.bytes); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+	for _, text := range []string{"0", "-1/s", "fast", "/s", "1/h"} {
+		if _, err := parseRate(text); cli.ExitCode(err, nil) != cli.ExitUsage {
+			t.Errorf("%s: %v, want a usage error", text, err)
+		}
+	}
+}
+
+func TestFlagMistakes(t *testing.T) {
+	folder := t.TempDir()
+	file := folder + "/in"
+	if err := os.WriteFile(file, []byte("x\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		args string
+		code int
+		want string
+	}{
+		{"", 2, "TOPIC is missing"},
+		{"a/b/c", 2, `topic "a/b/c": invalid topic name: '/' is not allowed`},
+		{"t -f jsn", 2, `format "jsn" is not one of lines, json, raw, length, did you mean json?`},
+		{"t -f %q", 2, `template "%q": `},
+		{"t -f raw -d x", 2, "-d and -K need lines"},
+		{"t --each", 2, "--each needs a FILE"},
+		{"t --each -f json " + file, 2, "--each takes files as they are"},
+		{"t -f json --null", 2, "--null does not go with -f json"},
+		{"t -p -2", 2, "partition -2"},
+		{"t -p 1 --repartition", 2, "exclude each other"},
+		{"t --tee --report", 2, "use one"},
+		{"t --partitions 3", 2, "--partitions needs --create"},
+		{"t --create --partitions 0", 2, "a topic has 1 to 1000000"},
+		{"t --batch 1GB", 2, "use 1 to"},
+		{"t -H x", 2, `header "x" is not NAME=VALUE`},
+		{"t -d \\q", 2, `unknown escape \q`},
+		{"t --delimiter=", 2, "-d is empty"},
+		{"t --acks stord", 2, `ack level "stord" is not one of stored, replicated, default, did you mean stored?`},
+		{"t --compress lz5", 2, "did you mean lz4?"},
+		{"t --rate x", 2, `rate "x"`},
+		{"t " + file + ".none", 4, "cannot read " + file + ".none: no such file or directory"},
+		{"t " + folder, 1, "it is a folder"},
+	}
+	for _, test := range tests {
+		var out, errOut bytes.Buffer
+		e := &cli.Env{Name: "smq-pub", Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errOut, Getenv: func(string) string { return "" }}
+		code := e.Run(t.Context(), New, strings.Fields(test.args))
+		if code != test.code || !strings.Contains(errOut.String(), test.want) || out.Len() > 0 || strings.Count(errOut.String(), "\n") != 1 {
+			t.Errorf("%s: exit code %d, want %d, stdout %q\ngot  %swant %s", test.args, code, test.code, out.String(), errOut.String(), test.want)
+		}
+	}
+}
+
+func TestFailedToMustNotBeTheInput(t *testing.T) {
+	path := t.TempDir() + "/in"
+	if err := os.WriteFile(path, []byte("x\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	inputs, err := findInputs(&cli.Env{}, []string{path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (&options{failedTo: path}).openFailures(inputs); cli.ExitCode(err, nil) != cli.ExitUsage {
+		t.Errorf("got %v", err)
+	}
+	if b, err := os.ReadFile(path); err != nil || string(b) != "x\n" {
+		t.Errorf("the input was touched: %q, %v", b, err)
+	}
+}
+
+func TestJoinedInputsAreOne(t *testing.T) {
+	s := newSetup(false, false)
+	s.pump.source = plain(&whole{})
+	one := func(text string) input {
+		return input{name: text, open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil }}
+	}
+	err := deliver(t.Context(), s.env, s.pump, joined([]input{one("a"), one(""), one("b")}), false)
+	if err != nil || s.fake.values() != "ab" {
+		t.Errorf("published %s: %v", s.fake.values(), err)
+	}
+}
+
+func TestVerdict(t *testing.T) {
+	signal := &cli.SignalError{Signal: syscall.SIGTERM}
+	tests := []struct {
+		name                            string
+		t                               totals
+		signal, input, failure, closing error
+		want                            int
+	}{
+		{"all acked", totals{sent: 2, acked: 2}, nil, nil, nil, nil, 0},
+		{"nothing to send", totals{}, nil, nil, nil, nil, 0},
+		{"signal", totals{sent: 2, acked: 2}, signal, nil, nil, nil, 143},
+		{"signal with losses", totals{sent: 2, acked: 1}, signal, nil, nil, nil, 143},
+		{"some failed", totals{sent: 2, acked: 1, failed: 1}, nil, nil, smq.ErrTimeout, nil, 3},
+		{"all failed", totals{sent: 2, failed: 2}, nil, nil, smq.ErrTimeout, nil, 5},
+		{"closing failed", totals{sent: 2}, nil, nil, nil, context.DeadlineExceeded, 5},
+		{"input broke at once", totals{}, nil, errors.New("x"), nil, nil, 1},
+		{"input broke later", totals{sent: 1, acked: 1}, nil, errors.New("x"), nil, nil, 3},
+	}
+	for _, test := range tests {
+		err := verdict(test.t, test.signal, test.input, test.failure, test.closing)
+		if code := cli.ExitCode(err, nil); code != test.want {
+			t.Errorf("%s: exit code %d, want %d (%v)", test.name, code, test.want, err)
+		}
+	}
+}
