@@ -34,7 +34,10 @@ var allowed = map[string][]string{
 	"lib/rpc":           {"lib/smq", "lib/smqpb"},
 	"lib/seglog":        {"lib/record", "lib/smq", "lib/smqpb", "lib/store"},
 
+	"lib/catalog":       {"lib/layout", "lib/record", "lib/seglog", "lib/smq", "lib/smqpb", "lib/store"},
+
 	// Services never import one another.
+	"lib/leader": {"lib/catalog", "lib/layout", "lib/record", "lib/rpc", "lib/seglog", "lib/smq", "lib/smqpb", "lib/store"},
 	"lib/master": {"lib/registry", "lib/rpc", "lib/smq", "lib/smqpb"},
 	"lib/client": {"lib/record", "lib/rpc", "lib/smq", "lib/smqpb", "lib/store"},
 }

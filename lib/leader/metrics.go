@@ -1,0 +1,27 @@
+package leader
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// Metrics counts what leaders do. One set serves all the terms of a process.
+type Metrics struct {
+	topics          prometheus.Gauge
+	versions        *prometheus.CounterVec
+	failoverSeconds prometheus.Histogram
+}
+
+// NewMetrics makes the metrics and registers them; nil for nowhere.
+func NewMetrics(r prometheus.Registerer) *Metrics {
+	m := &Metrics{
+		topics: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "smq_leader_topics", Help: "Topics that this broker, as the leader, has loaded."}),
+		versions: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "smq_leader_layout_versions_total", Help: "Layout versions written, by cause."}, []string{"cause"}),
+		failoverSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "smq_leader_failover_seconds", Help: "From the moment brokers were found dead until a segment of theirs had a successor.",
+			Buckets: prometheus.ExponentialBuckets(0.002, 2, 14)}),
+	}
+	if r != nil {
+		r.MustRegister(m.topics, m.versions, m.failoverSeconds)
+	}
+	return m
+}

@@ -1,0 +1,140 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/seaweedmq/smq/lib/catalog"
+	"github.com/seaweedmq/smq/lib/layout"
+	"github.com/seaweedmq/smq/lib/seglog"
+	"github.com/seaweedmq/smq/lib/smq"
+)
+
+// replacement says how a live segment gets a successor.
+type replacement struct {
+	segment layout.Segment
+	cause   layout.Cause
+	prefer  smq.BrokerID
+	avoid   smq.BrokerID
+}
+
+// replace seals the segment in the store, unless it is sealed, and gives its
+// range to a successor. Requests for one segment at the same time share one
+// replacement, whatever their causes.
+func (l *Leader) replace(ctx context.Context, t *topic, r replacement) error {
+	return l.once(ctx, fmt.Sprintf("replace %s/%d", t.ID, r.segment.ID), func(ctx context.Context) error {
+		sealed, err := l.seal(ctx, t.Config, r.segment)
+		if err != nil {
+			return err
+		}
+		return l.submit(ctx, t, &change{cause: r.cause, sealed: sealed, prefer: r.prefer, avoid: r.avoid})
+	})
+}
+
+// replaceAll makes the replacements side by side. It tries all of them and
+// returns the first error.
+func (l *Leader) replaceAll(ctx context.Context, t *topic, rs []replacement) error {
+	var group errgroup.Group
+	group.SetLimit(parallel)
+	for _, r := range rs {
+		group.Go(func() error { return l.replace(ctx, t, r) })
+	}
+	return group.Wait()
+}
+
+// seal seals the segment in the store. Its owner, should it live, can append
+// nothing from then on.
+func (l *Leader) seal(ctx context.Context, c catalog.Config, s layout.Segment) (layout.Sealed, error) {
+	if !s.Assigned() {
+		return layout.EmptyOf(s), nil
+	}
+	seal, err := seglog.SealStore(ctx, l.Store, c.Ident(s.ID, s.Range), catalog.Seals(s.Predecessors), seglog.SealOptions{Broker: l.Self})
+	if err != nil {
+		return layout.Sealed{}, err
+	}
+	return catalog.Sealed(seal), nil
+}
+
+// isSealed asks the store.
+func (l *Leader) isSealed(ctx context.Context, c catalog.Config, s layout.Segment) (bool, error) {
+	if !s.Assigned() {
+		return false, nil
+	}
+	_, sealed, err := seglog.FindSeal(ctx, l.Store, c.Ident(s.ID, s.Range))
+	return sealed, err
+}
+
+// needed is the replacement that lets partitions of the segment be written to:
+// of one without owner, or whose owner is dead. It reports false when the
+// segment is as it should be.
+func (l *Leader) needed(s layout.Segment) (replacement, bool) {
+	switch {
+	case !s.Assigned():
+		return replacement{segment: s, cause: layout.Assign}, true
+	case !l.view.alive(s.Owner.Broker):
+		return replacement{segment: s, cause: layout.Failover, avoid: s.Owner.Broker}, true
+	}
+	return replacement{}, false
+}
+
+// replaceSealed replaces the segment if the store says that it is sealed. It is
+// what a client's word that a segment is sealed leads to.
+func (l *Leader) replaceSealed(ctx context.Context, t *topic, s layout.Segment) error {
+	return l.once(ctx, fmt.Sprintf("look %s/%d", t.ID, s.ID), func(ctx context.Context) error {
+		sealed, err := l.isSealed(ctx, t.Config, s)
+		if err != nil || !sealed {
+			return err
+		}
+		return l.replace(ctx, t, l.successorOf(s))
+	})
+}
+
+// successorOf is the replacement of a sealed segment: its owner goes on if it
+// can.
+func (l *Leader) successorOf(s layout.Segment) replacement {
+	owner, ok := l.view.get(s.Owner.Broker)
+	switch {
+	case ok && owner.Takes():
+		return replacement{segment: s, cause: layout.Roll, prefer: owner.ID}
+	case ok && !owner.Dead:
+		return replacement{segment: s, cause: layout.Drain, avoid: owner.ID}
+	}
+	return replacement{segment: s, cause: layout.Failover, avoid: s.Owner.Broker}
+}
+
+// retire seals every live segment of a topic that is deleted, so that their
+// owners stop. Owners that answer seal by themselves, which saves them from
+// finding out.
+func (l *Leader) retire(ctx context.Context, c catalog.Config) error {
+	lay, found, err := catalog.Latest(ctx, l.Store, c.Topic, c.ID, 0)
+	if err != nil || !found {
+		return err
+	}
+	var group errgroup.Group
+	group.SetLimit(parallel)
+	for _, s := range lay.Segments {
+		if s.Assigned() {
+			group.Go(func() error { return l.retireSegment(ctx, c, s) })
+		}
+	}
+	return group.Wait()
+}
+
+func (l *Leader) retireSegment(ctx context.Context, c catalog.Config, s layout.Segment) error {
+	if l.view.alive(s.Owner.Broker) {
+		err := l.askToSeal(ctx, c, s)
+		if err == nil {
+			return nil
+		}
+		l.Logger.Debug("an owner does not seal, the leader does", "topic", c.Topic.String(), "segment", s.ID, "broker", s.Owner.Broker, "err", err)
+	}
+	_, err := l.seal(ctx, c, s)
+	if errors.Is(err, smq.ErrNotFound) || errors.Is(err, smq.ErrCorrupt) {
+		// An earlier deletion got further: parts of the topic are gone.
+		return nil
+	}
+	return err
+}

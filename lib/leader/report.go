@@ -1,0 +1,61 @@
+package leader
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/seaweedmq/smq/lib/layout"
+	"github.com/seaweedmq/smq/lib/smq"
+	"github.com/seaweedmq/smq/lib/smqpb"
+)
+
+// ReportSealed replaces a segment that its owner has sealed, or can no longer
+// write to, and returns the layout that no longer lists it. smq.ErrConflict: the
+// segment is not sealed, and the one who reports it is not its owner.
+func (l *Leader) ReportSealed(ctx context.Context, req *smqpb.ReportSealedRequest) (*smqpb.ReportSealedResponse, error) {
+	t, err := l.requested(ctx, req.GetTopic(), req.GetTopicId())
+	if err != nil {
+		return nil, err
+	}
+	id := smq.SegmentID(req.GetSegment())
+	if id >= t.layout().NextSegment {
+		if err := l.refresh(ctx, t); err != nil {
+			return nil, err
+		}
+	}
+	if s, live := t.layout().Get(id); live {
+		if err := l.replaceReported(ctx, t, s, req); err != nil {
+			return nil, fmt.Errorf("replace segment %d of topic %v: %w", id, t.Topic, err)
+		}
+	}
+	if err := l.leading(); err != nil {
+		return nil, err
+	}
+	return &smqpb.ReportSealedResponse{Layout: layout.ToProto(t.layout())}, nil
+}
+
+func (l *Leader) replaceReported(ctx context.Context, t *topic, s layout.Segment, req *smqpb.ReportSealedRequest) error {
+	r := replacement{segment: s, cause: layout.Cause(req.GetCause())}
+	reporter := smq.BrokerID(req.GetBroker())
+	switch r.cause {
+	case layout.Roll:
+		r.prefer = s.Owner.Broker
+	case layout.Drain:
+		r.avoid = reporter
+	case layout.Failover:
+	default:
+		return fmt.Errorf("%w cause %q of a sealed segment", smq.ErrInvalid, req.GetCause())
+	}
+	// An owner's word is as good as the seal: it writes no more. Of others the
+	// store is asked, so that nobody seals what works.
+	if reporter != s.Owner.Broker && l.view.alive(s.Owner.Broker) {
+		sealed, err := l.isSealed(ctx, t.Config, s)
+		if err != nil {
+			return err
+		}
+		if !sealed {
+			return fmt.Errorf("it is not sealed: %w", smq.ErrConflict)
+		}
+	}
+	return l.replace(ctx, t, r)
+}

@@ -1,0 +1,191 @@
+package leader
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/seaweedmq/smq/lib/catalog"
+	"github.com/seaweedmq/smq/lib/smq"
+)
+
+// Waits before something that has failed is tried again.
+const (
+	reapAgain  = 500 * time.Millisecond
+	sweepAgain = 10 * time.Second
+)
+
+// sweepPage is how many names the sweep lists at once.
+const sweepPage = 1000
+
+// sweepLoop sweeps at once, and then now and again.
+func (l *Leader) sweepLoop(ctx context.Context) {
+	for {
+		next := l.SweepEvery
+		if err := l.sweep(ctx); err != nil {
+			next = min(next, sweepAgain)
+			l.Logger.Warn("the sweep over all topics failed, trying again", "in", next, "err", err)
+		}
+		if l.wait(ctx, next) != nil {
+			return
+		}
+	}
+}
+
+// sweep goes through all topics: it loads those that are not known, so that
+// their segments are failed over too, and cleans up after deleted ones.
+func (l *Leader) sweep(ctx context.Context) error {
+	namespaces, err := catalog.Namespaces(ctx, l.Store, "")
+	if err != nil {
+		return err
+	}
+	var failed error
+	for _, ns := range namespaces {
+		after := ""
+		for more := true; more; {
+			var names []smq.Topic
+			if names, more, err = catalog.Names(ctx, l.Store, ns, after, sweepPage); err != nil {
+				return err
+			}
+			if len(names) > 0 {
+				after = names[len(names)-1].Name
+			}
+			// One topic's trouble must not keep the sweep from the others.
+			_ = each(ctx, names, func(ctx context.Context, _ int, name smq.Topic) error {
+				if err := l.sweepTopic(ctx, name); err != nil {
+					l.Logger.Warn("the sweep leaves a topic out", "topic", name.String(), "err", err)
+					l.mu.Lock()
+					failed = err
+					l.mu.Unlock()
+				}
+				return nil
+			})
+			l.poke()
+		}
+	}
+	return errors.Join(failed, ctx.Err())
+}
+
+// sweepTopic loads the topic, and removes what earlier ones of its name left.
+func (l *Leader) sweepTopic(ctx context.Context, name smq.Topic) error {
+	if l.known(name) != nil {
+		return nil
+	}
+	// In this order: see catalog.RemoveIncarnation.
+	ids, err := catalog.Incarnations(ctx, l.Store, name)
+	if err != nil {
+		return err
+	}
+	e, err := catalog.Read(ctx, l.Store, name)
+	if errors.Is(err, smq.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if id == e.ID && !e.Deleted {
+			continue
+		}
+		old := e.Config
+		old.ID = id
+		l.Logger.Info("removing what a deleted topic has left", "topic", name.String(), "id", id)
+		err := l.once(ctx, "clean up "+string(id), func(ctx context.Context) error { return l.cleanUp(ctx, old) })
+		if err != nil {
+			return err
+		}
+	}
+	if e.Deleted {
+		return nil
+	}
+	_, err = l.topic(ctx, name, "")
+	return err
+}
+
+// reapLoop fails over the segments of dead brokers, whenever brokers or topics
+// have changed, and until it succeeds.
+func (l *Leader) reapLoop(ctx context.Context) {
+	for {
+		select {
+		case <-l.view.changed:
+		case <-ctx.Done():
+			return
+		}
+		for l.reap(ctx) != nil {
+			if l.wait(ctx, reapAgain) != nil {
+				return
+			}
+		}
+	}
+}
+
+// poke has reapLoop look.
+func (l *Leader) poke() {
+	select {
+	case l.view.changed <- struct{}{}:
+	default: // it is going to
+	}
+}
+
+// orphan is a segment whose owner is dead.
+type orphan struct {
+	topic *topic
+	replacement
+	rate float64
+}
+
+// reap replaces the segments whose owners are dead, of the topics known, the
+// busiest first.
+func (l *Leader) reap(ctx context.Context) error {
+	orphans := l.orphans()
+	if len(orphans) == 0 || !l.view.takes() || l.leading() != nil {
+		return nil
+	}
+	start := time.Now()
+	failed := make([]error, len(orphans))
+	_ = each(ctx, orphans, func(ctx context.Context, i int, o orphan) error {
+		failed[i] = l.replace(ctx, o.topic, o.replacement)
+		l.Metrics.failoverSeconds.Observe(time.Since(start).Seconds())
+		return nil
+	})
+	err := errors.Join(failed...)
+	if err != nil {
+		l.Logger.Warn("segments of dead brokers are not all failed over, trying again", "segments", len(orphans), "err", firstOf(failed))
+	}
+	return err
+}
+
+func firstOf(errs []error) error {
+	i := slices.IndexFunc(errs, func(err error) bool { return err != nil })
+	return errs[max(i, 0)]
+}
+
+func (l *Leader) orphans() []orphan {
+	var all []orphan
+	for _, t := range l.snapshot() {
+		for _, s := range t.layout().Segments {
+			if !s.Assigned() {
+				continue
+			}
+			if r, needed := l.needed(s); needed {
+				all = append(all, orphan{topic: t, replacement: r, rate: l.rates.of(t.ID, s.ID)})
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b orphan) int { return cmp.Compare(b.rate, a.rate) })
+	return all
+}
+
+// wait returns nil after d, or ctx's error when it ends before.
+func (l *Leader) wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

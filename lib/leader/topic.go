@@ -1,0 +1,187 @@
+package leader
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/seaweedmq/smq/lib/catalog"
+	"github.com/seaweedmq/smq/lib/layout"
+	"github.com/seaweedmq/smq/lib/smq"
+)
+
+// topic is a topic's copy in memory.
+type topic struct {
+	catalog.Config
+
+	mu      sync.Mutex
+	latest  layout.Layout // newest version known
+	queue   []*change
+	idle    chan struct{} // closed when the queue is empty and nothing is written
+	deleted bool          // nothing more is queued
+}
+
+func newTopic(c catalog.Config, l layout.Layout) *topic {
+	t := &topic{Config: c, latest: l, idle: make(chan struct{})}
+	close(t.idle)
+	return t
+}
+
+// layout is the newest version known.
+func (t *topic) layout() layout.Layout {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.latest
+}
+
+// adopt takes in a version that was read or written.
+func (t *topic) adopt(lay layout.Layout) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if lay.Version > t.latest.Version {
+		t.latest = lay
+	}
+}
+
+// topic returns the topic, loading it at first. id, when given, is the
+// incarnation meant. smq.ErrNotFound when there is none.
+func (l *Leader) topic(ctx context.Context, name smq.Topic, id smq.TopicID) (*topic, error) {
+	if err := l.leading(); err != nil {
+		return nil, err
+	}
+	t := l.known(name)
+	// Somebody who knows another incarnation may know more than we do.
+	if t == nil || id != "" && id != t.ID {
+		if err := l.once(ctx, "load "+name.String(), func(ctx context.Context) error { return l.load(ctx, name) }); err != nil {
+			return nil, err
+		}
+		t = l.known(name)
+	}
+	if t == nil || id != "" && id != t.ID {
+		return nil, fmt.Errorf("topic %v with id %q: %w", name, id, smq.ErrNotFound)
+	}
+	return t, l.leading()
+}
+
+func (l *Leader) known(name smq.Topic) *topic {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.topics[name]
+}
+
+// snapshot lists the topics known.
+func (l *Leader) snapshot() []*topic {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := make([]*topic, 0, len(l.topics))
+	for _, t := range l.topics {
+		all = append(all, t)
+	}
+	return all
+}
+
+// load reads the topic from the store, and gives it its first layout version if
+// it has none yet.
+func (l *Leader) load(ctx context.Context, name smq.Topic) error {
+	for {
+		before := l.deletions.Load()
+		t, err := l.read(ctx, name)
+		if err != nil {
+			return err
+		}
+		if l.remember(t, before) {
+			return nil
+		}
+	}
+}
+
+// remember keeps the topic in memory. It reports false when topics have been
+// deleted since the number of deletions was the given one: then the topic may
+// be one of them.
+func (l *Leader) remember(t *topic, deletions uint64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.deletions.Load() != deletions {
+		return false
+	}
+	if old := l.topics[t.Topic]; old == nil || old.ID != t.ID {
+		l.topics[t.Topic] = t
+		l.Metrics.topics.Set(float64(len(l.topics)))
+	}
+	return true
+}
+
+func (l *Leader) read(ctx context.Context, name smq.Topic) (*topic, error) {
+	c, err := catalog.ReadConfig(ctx, l.Store, name)
+	if err != nil {
+		return nil, err
+	}
+	lay, found, err := catalog.Latest(ctx, l.Store, name, c.ID, 0)
+	if err == nil && !found {
+		lay, err = l.firstVersion(ctx, c)
+	}
+	if err != nil {
+		return nil, err
+	}
+	l.met(lay.Stamp)
+	return newTopic(c, lay), nil
+}
+
+// firstVersion writes layout version 1, or finds it written.
+func (l *Leader) firstVersion(ctx context.Context, c catalog.Config) (layout.Layout, error) {
+	lay, err := layout.New(c.Partitions, l.stamp())
+	if err != nil {
+		return layout.Layout{}, err
+	}
+	if err := catalog.WriteVersion(ctx, l.Store, c.Topic, c.ID, lay); err != nil {
+		if there, found, _ := catalog.Latest(ctx, l.Store, c.Topic, c.ID, 0); found {
+			return there, nil
+		}
+		return layout.Layout{}, err
+	}
+	l.Metrics.versions.WithLabelValues(string(lay.Cause)).Inc()
+	return lay, nil
+}
+
+// reload looks in the store for a newer layout version.
+func (l *Leader) reload(ctx context.Context, t *topic) error {
+	lay, found, err := catalog.Latest(ctx, l.Store, t.Topic, t.ID, t.layout().Version)
+	if err != nil || !found {
+		return err
+	}
+	t.adopt(lay)
+	l.met(lay.Stamp)
+	return l.leading()
+}
+
+// refresh is reload, shared by all who want it at the same time.
+func (l *Leader) refresh(ctx context.Context, t *topic) error {
+	return l.once(ctx, "reload "+string(t.ID), func(ctx context.Context) error { return l.reload(ctx, t) })
+}
+
+// forget drops a deleted incarnation from memory, after its queue has run dry.
+func (l *Leader) forget(ctx context.Context, name smq.Topic, id smq.TopicID) error {
+	l.mu.Lock()
+	l.deletions.Add(1)
+	t := l.topics[name]
+	l.mu.Unlock()
+	if t == nil || t.ID != id {
+		return nil
+	}
+	t.mu.Lock()
+	t.deleted = true
+	idle := t.idle
+	t.mu.Unlock()
+	select {
+	case <-idle:
+	case <-ctx.Done():
+		return fmt.Errorf("delete topic %v: %w: %w", name, smq.ErrTimeout, ctx.Err())
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.topics[name] == t {
+		delete(l.topics, name)
+	}
+	l.Metrics.topics.Set(float64(len(l.topics)))
+	return nil
+}
