@@ -1,0 +1,144 @@
+package client
+
+import (
+	"errors"
+	"time"
+
+	"github.com/seaweedmq/smq/lib/record"
+	"github.com/seaweedmq/smq/lib/rpc"
+	"github.com/seaweedmq/smq/lib/smq"
+	"github.com/seaweedmq/smq/lib/smqpb"
+)
+
+// lateAfter is how old a replicated ack may be. Its broker gave it under a
+// lease, and may have been paused between that and sending it.
+const lateAfter = time.Second
+
+// acked takes in the broker's answers.
+func (p *Publisher) acked(l *link, acks *smqpb.PublishAcks) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.now()
+	l.healthy = true
+	for _, ack := range acks.GetAcks() {
+		id := ack.GetId()
+		a, ok := l.inflight[id]
+		if !ok {
+			continue // answered before
+		}
+		delete(l.inflight, id)
+		b := a.batch
+		if b.settled {
+			continue
+		}
+		if err := rpc.FromErrorInfo(ack.GetError()); err != nil {
+			p.refused(a, b.attempt == id, err)
+		} else {
+			p.accepted(a, b.attempt == id, ack, now)
+		}
+		p.schedule(b.part)
+	}
+	if l.retired && len(l.inflight) == 0 {
+		l.poke()
+	}
+}
+
+// accepted settles a batch that the broker has acked, if the ack holds.
+// current: no later attempt at the batch has been made.
+func (p *Publisher) accepted(a attempt, current bool, ack *smqpb.PublishAck, now time.Duration) {
+	b := a.batch
+	t := b.part
+	level := AckLevel(ack.GetLevel())
+	late := level != AckStored && now-a.at > lateAfter
+	weak := level != AckStored && p.options.Acks == AckStored
+	if late {
+		p.metrics.lateAcks.Inc()
+	}
+	if late || weak || t.queue[0] != b {
+		// It says nothing that holds. The next attempt will tell.
+		if current {
+			t.recall()
+			p.router.cool(a.route, nil)
+		}
+		return
+	}
+	p.router.works(a.route)
+	t.pop()
+	p.metrics.acked.Add(float64(b.count))
+	p.settle(b, Results{BaseOffset: ack.GetBaseOffset(), Level: level})
+}
+
+// refused takes in that an attempt failed.
+func (p *Publisher) refused(a attempt, current bool, err error) {
+	b := a.batch
+	t := b.part
+	if isRefusal(err) {
+		b.refusals++
+	}
+	if !current {
+		return
+	}
+	switch {
+	case ownerMoved(err):
+		t.recall()
+		p.router.block(a.route, err)
+	case errors.Is(err, smq.ErrOutOfSequence), errors.Is(err, smq.ErrUnknownProducer):
+		p.outOfSequence(a, err)
+	case isFinal(err):
+		p.giveUp(t, t.index(b), err)
+	default:
+		t.recall()
+		p.router.cool(a.route, err)
+	}
+}
+
+// outOfSequence deals with a broker that holds less, or more, of this producer
+// than it should. Everything of the partition is sent again: after cutting off
+// what the broker does hold; or, if nothing of it can be stored yet, in a new
+// epoch (see partition.restart); or as it is, for the broker may not know all.
+func (p *Publisher) outOfSequence(a attempt, err error) {
+	b := a.batch
+	t := b.part
+	t.recall()
+	var held *smq.SequenceError
+	if t.queue[0] == b && errors.As(err, &held) && held.Last >= 0 {
+		if n := record.SequenceDistance(b.seq, held.Last); n < b.remaining()-1 {
+			if err := b.recut(n + 1); err != nil {
+				p.giveUp(t, 0, err)
+			}
+			return
+		}
+	}
+	if !t.gapped {
+		p.logger.Warn("a broker misses messages that it should hold of this publisher", "partition", t.id, "error", err)
+	}
+	t.gapped = true
+	p.router.cool(a.route, err)
+	p.router.block(a.route, err)
+}
+
+// isRefusal reports whether the error says that the attempt stored nothing, and
+// will not.
+func isRefusal(err error) bool {
+	return isAny(err, smq.ErrSegmentSealed, smq.ErrNotOwner, smq.ErrDraining, smq.ErrNotFound, smq.ErrOverloaded,
+		smq.ErrOutOfSequence, smq.ErrUnknownProducer, smq.ErrStaleProducer, smq.ErrInvalid, smq.ErrTooLarge)
+}
+
+// ownerMoved reports whether another broker is to be asked.
+func ownerMoved(err error) bool {
+	return isAny(err, smq.ErrSegmentSealed, smq.ErrNotOwner, smq.ErrDraining, smq.ErrNotFound)
+}
+
+// isFinal reports whether no other attempt can end differently.
+func isFinal(err error) bool {
+	return isAny(err, smq.ErrInvalid, smq.ErrTooLarge, smq.ErrCorrupt, smq.ErrStaleProducer, smq.ErrDuplicate)
+}
+
+func isAny(err error, kinds ...error) bool {
+	for _, kind := range kinds {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,408 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/test/bufconn"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/seaweedmq/smq/lib/rpc"
+	"github.com/seaweedmq/smq/lib/smq"
+	"github.com/seaweedmq/smq/lib/smqpb"
+)
+
+// fakeCluster is a master and brokers that serve real gRPC over pipes in memory,
+// so that tests run in a synctest bubble, and whose behaviour tests script.
+type fakeCluster struct {
+	t  *testing.T
+	mu sync.Mutex
+
+	listeners map[string]*bufconn.Listener // by address; none: nobody listens
+	dials     map[string]int
+	brokers   []*fakeBroker
+	master    *grpc.Server
+	leader    int
+	noLeader  bool
+
+	config     *smqpb.TopicConfig
+	deleted    bool
+	layout     *smqpb.Layout
+	sealed     map[uint64]bool
+	logs       map[int32]*fakeLog
+	changed    chan struct{} // closed when a log or the layout has changed
+	lookups    int
+	names      []string // more topics
+	creates    int
+	lostCreate bool // the first CreateTopic is applied and its answer lost
+
+	// verdict decides on a batch that has arrived; nil: keep.
+	verdict func(b *fakeBroker, batch *smqpb.PublishBatch) verdict
+	// feedFault ends a served partition or breaks its stream; nil: never.
+	feedFault func(b *fakeBroker, partition int32) (end error, drop bool)
+}
+
+// verdict is what becomes of a batch.
+type verdict struct {
+	refuse     error         // the answer, and nothing is appended
+	appendOnly bool          // it is appended, with no answer
+	then       error         // it is appended, and answered with an error
+	dropBefore bool          // the stream breaks, nothing is appended
+	dropAfter  bool          // the stream breaks after appending
+	delay      time.Duration // of the answer
+	level      smqpb.AckLevel
+	twice      bool // the answer comes twice
+}
+
+const fakeTopicID = "0123456789abcdef0123456789abcdef"
+
+var fakeTopic = smq.Topic{Namespace: smq.DefaultNamespace, Name: "orders"}
+
+func newFakeCluster(t *testing.T, brokers int, partitions int32) *fakeCluster {
+	c := &fakeCluster{
+		t:         t,
+		listeners: make(map[string]*bufconn.Listener),
+		dials:     make(map[string]int),
+		config:    &smqpb.TopicConfig{Topic: fakeTopic.String(), TopicId: fakeTopicID, Partitions: partitions, Key: "key"},
+		sealed:    make(map[uint64]bool),
+		logs:      make(map[int32]*fakeLog),
+		changed:   make(chan struct{}),
+	}
+	for i := range brokers {
+		c.brokers = append(c.brokers, &fakeBroker{cluster: c, index: i, addr: fmt.Sprintf("broker-%d:7310", i)})
+	}
+	c.layout = &smqpb.Layout{Version: 1, NextSegment: 2, Segments: []*smqpb.Segment{{Id: 1, Hi: partitions}}}
+	c.master = rpc.NewServer(rpc.ServerOptions{})
+	smqpb.RegisterMasterServer(c.master, fakeMaster{cluster: c})
+	c.listen("master:7300", c.master)
+	for _, b := range c.brokers {
+		b.start()
+	}
+	return c
+}
+
+// close stops everything, at the end of a test.
+func (c *fakeCluster) close() {
+	c.master.Stop()
+	for _, b := range c.brokers {
+		b.kill()
+	}
+}
+
+func (c *fakeCluster) listen(addr string, s *grpc.Server) {
+	l := bufconn.Listen(1 << 20)
+	c.mu.Lock()
+	c.listeners[addr] = l
+	c.mu.Unlock()
+	go s.Serve(l)
+}
+
+func (c *fakeCluster) dial(ctx context.Context, addr string) (net.Conn, error) {
+	c.mu.Lock()
+	l := c.listeners[addr]
+	c.dials[addr]++
+	c.mu.Unlock()
+	if l == nil {
+		return nil, fmt.Errorf("connection to %s refused", addr)
+	}
+	return l.DialContext(ctx)
+}
+
+// connect makes a client of the cluster.
+func (c *fakeCluster) connect() *Client {
+	cl, err := Connect(context.Background(), Config{Masters: []string{"master:7300"}, Dial: rpc.DialOptions{Dialer: c.dial}})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	cl.now = steadyClock() // which synctest fakes
+	return cl
+}
+
+// touch wakes whoever waits for a change. The lock is held.
+func (c *fakeCluster) touch() {
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// log is a partition's log. The lock is held.
+func (c *fakeCluster) log(partition int32) *fakeLog {
+	l := c.logs[partition]
+	if l == nil {
+		l = &fakeLog{producers: make(map[int64]*fakeProducer)}
+		c.logs[partition] = l
+	}
+	return l
+}
+
+// values is what a partition holds.
+func (c *fakeCluster) values(partition int32) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.log(partition).values()
+}
+
+func (c *fakeCluster) segment(id uint64) *smqpb.Segment {
+	for _, s := range c.layout.Segments {
+		if s.Id == id {
+			return s
+		}
+	}
+	return nil
+}
+
+// seal seals the segment of a partition; the layout tells once it is asked.
+func (c *fakeCluster) seal(partition int32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range c.layout.Segments {
+		if partition >= s.Lo && partition < s.Hi {
+			c.sealed[s.Id] = true
+		}
+	}
+	c.touch()
+}
+
+// replace seals the segments of [lo, hi) and puts new ones, of the given
+// ranges' lower ends, into the layout at once.
+func (c *fakeCluster) replace(lo, hi int32, at ...int32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.change(func(s *smqpb.Segment) bool { return s.Lo < hi && lo < s.Hi })
+	for i, from := range at {
+		to := hi
+		if i+1 < len(at) {
+			to = at[i+1]
+		}
+		c.place(from, to)
+	}
+	c.touch()
+}
+
+// change begins a layout version without the segments that gone names.
+func (c *fakeCluster) change(gone func(*smqpb.Segment) bool) (removed []*smqpb.Segment) {
+	next := proto.Clone(c.layout).(*smqpb.Layout)
+	next.Version++
+	next.Segments = nil
+	for _, s := range c.layout.Segments {
+		if gone(s) {
+			c.sealed[s.Id] = true
+			removed = append(removed, s)
+		} else {
+			next.Segments = append(next.Segments, s)
+		}
+	}
+	c.layout = next
+	return removed
+}
+
+// place adds a segment with a living owner, if there is one.
+func (c *fakeCluster) place(lo, hi int32) {
+	s := &smqpb.Segment{Id: c.layout.NextSegment, Lo: lo, Hi: hi}
+	c.layout.NextSegment++
+	var alive []*fakeBroker
+	for _, b := range c.brokers {
+		if b.server != nil {
+			alive = append(alive, b)
+		}
+	}
+	if len(alive) > 0 {
+		s.OwnerAddress = alive[int(s.Id)%len(alive)].addr
+		s.Owner = s.OwnerAddress
+	}
+	c.layout.Segments = append(c.layout.Segments, s)
+	slices.SortFunc(c.layout.Segments, func(a, b *smqpb.Segment) int { return cmp.Compare(a.Lo, b.Lo) })
+}
+
+// repair replaces the segments that have no living owner or are sealed.
+func (c *fakeCluster) repair() {
+	bad := func(s *smqpb.Segment) bool {
+		return c.sealed[s.Id] || !slices.ContainsFunc(c.brokers, func(b *fakeBroker) bool { return b.server != nil && b.addr == s.OwnerAddress })
+	}
+	if !slices.ContainsFunc(c.layout.Segments, bad) {
+		return
+	}
+	for _, s := range c.change(bad) {
+		c.place(s.Lo, s.Hi)
+	}
+	c.touch()
+}
+
+// fakeMaster is the master.
+type fakeMaster struct {
+	smqpb.UnimplementedMasterServer
+	cluster *fakeCluster
+}
+
+func (m fakeMaster) Cluster(context.Context, *smqpb.ClusterRequest) (*smqpb.ClusterInfo, error) {
+	c := m.cluster
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	info := &smqpb.ClusterInfo{LeadingMaster: "master:7300", Leader: &smqpb.LeaderInfo{}}
+	for _, b := range c.brokers {
+		if b.server != nil {
+			info.Brokers = append(info.Brokers, &smqpb.BrokerInfo{Id: b.addr, Address: b.addr})
+		}
+	}
+	if len(info.Brokers) > 0 && !c.noLeader {
+		info.Leader.Address = info.Brokers[c.leader%len(info.Brokers)].Address
+	}
+	return info, nil
+}
+
+// fakeBroker is a broker.
+type fakeBroker struct {
+	smqpb.UnimplementedLeaderServer
+	smqpb.UnimplementedBrokerServer
+	cluster *fakeCluster
+	index   int
+	addr    string
+	server  *grpc.Server // nil: dead
+	streams int          // Publish streams so far
+	frames  []int        // batches in each frame so far
+}
+
+func (b *fakeBroker) start() {
+	s := rpc.NewServer(rpc.ServerOptions{})
+	smqpb.RegisterLeaderServer(s, b)
+	smqpb.RegisterBrokerServer(s, b)
+	rpc.RegisterData(s, b)
+	b.cluster.mu.Lock()
+	b.server = s
+	b.cluster.mu.Unlock()
+	b.cluster.listen(b.addr, s)
+}
+
+// kill ends the broker at once. It may be started again.
+func (b *fakeBroker) kill() {
+	b.cluster.mu.Lock()
+	s := b.server
+	b.server = nil
+	delete(b.cluster.listeners, b.addr)
+	b.cluster.touch()
+	b.cluster.mu.Unlock()
+	if s != nil {
+		s.Stop()
+	}
+}
+
+// lead answers only when this broker leads. The lock is held.
+func (b *fakeBroker) lead() error {
+	var alive []*fakeBroker
+	for _, other := range b.cluster.brokers {
+		if other.server != nil {
+			alive = append(alive, other)
+		}
+	}
+	if len(alive) == 0 || b.cluster.noLeader {
+		return smq.ErrUnavailable
+	}
+	if leader := alive[b.cluster.leader%len(alive)]; leader != b {
+		return &rpc.NotLeaderError{Address: leader.addr}
+	}
+	return nil
+}
+
+func (b *fakeBroker) known(topic, id string) error {
+	c := b.cluster
+	if c.deleted || topic != c.config.Topic || id != "" && id != c.config.TopicId {
+		return fmt.Errorf("topic %s: %w", topic, smq.ErrNotFound)
+	}
+	return nil
+}
+
+func (b *fakeBroker) Lookup(_ context.Context, req *smqpb.LookupRequest) (*smqpb.LookupResponse, error) {
+	c := b.cluster
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := b.lead(); err != nil {
+		return nil, err
+	}
+	if err := b.known(req.Topic, req.TopicId); err != nil {
+		return nil, err
+	}
+	c.lookups++
+	if req.Assign {
+		c.repair()
+	}
+	return proto.Clone(&smqpb.LookupResponse{Config: c.config, Layout: c.layout}).(*smqpb.LookupResponse), nil
+}
+
+func (b *fakeBroker) DescribeTopic(_ context.Context, req *smqpb.DescribeTopicRequest) (*smqpb.DescribeTopicResponse, error) {
+	c := b.cluster
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := b.lead(); err != nil {
+		return nil, err
+	}
+	if err := b.known(req.Topic, ""); err != nil {
+		return nil, err
+	}
+	return proto.Clone(&smqpb.DescribeTopicResponse{Config: c.config, Layout: c.layout}).(*smqpb.DescribeTopicResponse), nil
+}
+
+func (b *fakeBroker) CreateTopic(_ context.Context, req *smqpb.CreateTopicRequest) (*smqpb.CreateTopicResponse, error) {
+	c := b.cluster
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := b.lead(); err != nil {
+		return nil, err
+	}
+	c.creates++
+	if !c.deleted && req.Topic == c.config.Topic {
+		return nil, fmt.Errorf("topic %s: %w", req.Topic, smq.ErrExists)
+	}
+	c.deleted = false
+	c.config = &smqpb.TopicConfig{Topic: req.Topic, TopicId: fakeTopicID, Partitions: req.Partitions, Key: req.Key}
+	if c.lostCreate {
+		c.lostCreate = false
+		return nil, smq.ErrUnavailable
+	}
+	return &smqpb.CreateTopicResponse{Config: proto.Clone(c.config).(*smqpb.TopicConfig)}, nil
+}
+
+func (b *fakeBroker) DeleteTopic(_ context.Context, req *smqpb.DeleteTopicRequest) (*smqpb.DeleteTopicResponse, error) {
+	c := b.cluster
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := b.lead(); err != nil {
+		return nil, err
+	}
+	if err := b.known(req.Topic, req.TopicId); err != nil {
+		return nil, err
+	}
+	c.deleted = true
+	for _, s := range c.layout.Segments {
+		c.sealed[s.Id] = true
+	}
+	c.touch()
+	return &smqpb.DeleteTopicResponse{}, nil
+}
+
+func (b *fakeBroker) ListTopics(_ context.Context, req *smqpb.ListTopicsRequest) (*smqpb.ListTopicsResponse, error) {
+	c := b.cluster
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := b.lead(); err != nil {
+		return nil, err
+	}
+	resp := &smqpb.ListTopicsResponse{}
+	for _, name := range c.names {
+		if name <= req.After || req.Namespace != "" && !strings.HasPrefix(name, req.Namespace+"/") {
+			continue
+		}
+		if len(resp.Topics) == 2 {
+			resp.More = true
+			break
+		}
+		resp.Topics = append(resp.Topics, &smqpb.TopicSummary{Config: &smqpb.TopicConfig{Topic: name}})
+	}
+	return resp, nil
+}
