@@ -18,11 +18,12 @@ const module = "github.com/seaweedmq/smq/"
 // need one. Tests may import more (see testOnly).
 var allowed = map[string][]string{
 	// Words and pure decisions.
-	"lib/smq":      {},
-	"lib/record":   {"lib/smq"},
-	"lib/smqpb":    {},
-	"lib/layout":   {"lib/smq", "lib/smqpb"},
-	"lib/registry": {"lib/smq"},
+	"lib/smq":        {},
+	"lib/record":     {"lib/smq"},
+	"lib/smqpb":      {},
+	"lib/background": {"lib/smq"},
+	"lib/layout":     {"lib/smq", "lib/smqpb"},
+	"lib/registry":   {"lib/smq"},
 
 	// The store and its backends.
 	"lib/store":         {"lib/smq"},
@@ -34,10 +35,10 @@ var allowed = map[string][]string{
 	"lib/rpc":           {"lib/smq", "lib/smqpb"},
 	"lib/seglog":        {"lib/record", "lib/smq", "lib/smqpb", "lib/store"},
 
-	"lib/catalog":       {"lib/layout", "lib/record", "lib/seglog", "lib/smq", "lib/smqpb", "lib/store"},
+	"lib/catalog": {"lib/layout", "lib/record", "lib/seglog", "lib/smq", "lib/smqpb", "lib/store"},
 
 	// Services never import one another.
-	"lib/leader": {"lib/catalog", "lib/layout", "lib/record", "lib/rpc", "lib/seglog", "lib/smq", "lib/smqpb", "lib/store"},
+	"lib/leader": {"lib/background", "lib/catalog", "lib/layout", "lib/record", "lib/rpc", "lib/seglog", "lib/smq", "lib/smqpb", "lib/store"},
 	"lib/master": {"lib/registry", "lib/rpc", "lib/smq", "lib/smqpb"},
 	"lib/client": {"lib/record", "lib/rpc", "lib/smq", "lib/smqpb", "lib/store"},
 }

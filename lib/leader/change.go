@@ -63,13 +63,13 @@ func (l *Leader) drainQueue(t *topic) {
 		if batch == nil {
 			return
 		}
-		err := l.life(func(ctx context.Context) error {
+		err := l.tasks.Run(func(ctx context.Context) error {
 			ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 			defer cancel()
 			return l.write(ctx, t, batch)
 		})
 		for _, c := range batch {
-			c.settle(err)
+			c.settle(ended(err))
 		}
 	}
 }

@@ -2,14 +2,13 @@ package leader
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/singleflight"
-
+	"github.com/seaweedmq/smq/lib/background"
 	"github.com/seaweedmq/smq/lib/layout"
 	"github.com/seaweedmq/smq/lib/rpc"
 	"github.com/seaweedmq/smq/lib/smq"
@@ -51,14 +50,10 @@ type Leader struct {
 
 	view    view
 	rates   rates
-	flights singleflight.Group
+	tasks   *background.Group
 	deposed atomic.Bool
 	// deletions counts topics deleted, so that loading one notices.
 	deletions atomic.Uint64
-	// life runs f in the leader's name: with a context that ends with the
-	// leader. It fails without running it once the leader has stopped.
-	life func(f func(ctx context.Context) error) error
-	stop func()
 
 	mu     sync.Mutex
 	topics map[smq.Topic]*topic
@@ -78,76 +73,31 @@ func Start(cfg Config) *Leader {
 	if cfg.Metrics == nil {
 		cfg.Metrics = NewMetrics(nil)
 	}
-	l := &Leader{Config: cfg, topics: make(map[smq.Topic]*topic)}
+	l := &Leader{Config: cfg, tasks: background.New(), topics: make(map[smq.Topic]*topic)}
 	l.view.init(cfg.Brokers)
-	l.begin()
-	l.background(l.sweepLoop)
-	l.background(l.reapLoop)
-	l.background(l.loadsLoop)
+	l.tasks.Go(l.sweepLoop)
+	l.tasks.Go(l.reapLoop)
+	l.tasks.Go(l.loadsLoop)
 	return l
 }
 
-// begin sets up the leader's life: a context, and the tasks that run in it.
-func (l *Leader) begin() {
-	ctx, cancel := context.WithCancel(context.Background())
-	var (
-		mu      sync.Mutex
-		tasks   sync.WaitGroup
-		stopped bool
-	)
-	enter := func() bool {
-		mu.Lock()
-		defer mu.Unlock()
-		if !stopped {
-			tasks.Add(1)
-		}
-		return !stopped
-	}
-	l.life = func(f func(ctx context.Context) error) error {
-		if !enter() {
-			return &rpc.NotLeaderError{}
-		}
-		defer tasks.Done()
-		return f(ctx)
-	}
-	l.stop = func() {
-		mu.Lock()
-		stopped = true
-		mu.Unlock()
-		cancel()
-		tasks.Wait()
-	}
-}
-
-// background runs f until the leader stops.
-func (l *Leader) background(f func(ctx context.Context)) {
-	go func() {
-		// It fails only when the leader has stopped before.
-		_ = l.life(func(ctx context.Context) error { f(ctx); return nil })
-	}()
-}
-
-// once runs f in the leader's name, one at a time for each key: calls that come
-// while it runs share its outcome. When ctx ends first f goes on.
+// once runs f in the leader's name, one at a time for each key; see
+// background.Group.
 func (l *Leader) once(ctx context.Context, key string, f func(ctx context.Context) error) error {
-	outcome := l.flights.DoChan(key, func() (any, error) {
-		return nil, l.life(func(ctx context.Context) error {
-			ctx, cancel := context.WithTimeout(ctx, flightTimeout)
-			defer cancel()
-			return f(ctx)
-		})
-	})
-	select {
-	case r := <-outcome:
-		return r.Err
-	case <-ctx.Done():
-		return fmt.Errorf("%w: %w", smq.ErrTimeout, ctx.Err())
+	return ended(l.tasks.Once(ctx, key, flightTimeout, f))
+}
+
+// ended turns the news that the leader has stopped into what a caller is told.
+func ended(err error) error {
+	if errors.Is(err, background.ErrStopped) {
+		return &rpc.NotLeaderError{}
 	}
+	return err
 }
 
 // Stop ends the leadership: requests under way fail with smq.ErrNotLeader or as
 // their step does. It waits for everything that runs in the background.
-func (l *Leader) Stop() { l.stop() }
+func (l *Leader) Stop() { l.tasks.Stop() }
 
 // SetBrokers tells the cluster's present state: every broker, dead ones as
 // such. A broker that is not listed is dead.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/seaweedmq/smq/lib/background"
 	"github.com/seaweedmq/smq/lib/layout"
 	"github.com/seaweedmq/smq/lib/smq"
 	"github.com/seaweedmq/smq/lib/smqpb"
@@ -32,7 +33,7 @@ func (r *rates) of(topic smq.TopicID, segment smq.SegmentID) float64 {
 func (l *Leader) loadsLoop(ctx context.Context) {
 	for {
 		l.collectLoads(ctx)
-		if l.wait(ctx, l.LoadsEvery) != nil {
+		if background.Wait(ctx, l.LoadsEvery) != nil {
 			return
 		}
 	}

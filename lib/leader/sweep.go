@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seaweedmq/smq/lib/background"
 	"github.com/seaweedmq/smq/lib/catalog"
 	"github.com/seaweedmq/smq/lib/smq"
 )
@@ -28,7 +29,7 @@ func (l *Leader) sweepLoop(ctx context.Context) {
 			next = min(next, sweepAgain)
 			l.Logger.Warn("the sweep over all topics failed, trying again", "in", next, "err", err)
 		}
-		if l.wait(ctx, next) != nil {
+		if background.Wait(ctx, next) != nil {
 			return
 		}
 	}
@@ -114,7 +115,7 @@ func (l *Leader) reapLoop(ctx context.Context) {
 			return
 		}
 		for l.reap(ctx) != nil {
-			if l.wait(ctx, reapAgain) != nil {
+			if background.Wait(ctx, reapAgain) != nil {
 				return
 			}
 		}
@@ -176,16 +177,4 @@ func (l *Leader) orphans() []orphan {
 	}
 	slices.SortStableFunc(all, func(a, b orphan) int { return cmp.Compare(b.rate, a.rate) })
 	return all
-}
-
-// wait returns nil after d, or ctx's error when it ends before.
-func (l *Leader) wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
