@@ -1,0 +1,5 @@
+package master
+
+import "golang.org/x/sys/unix"
+
+const suspendClock = unix.CLOCK_BOOTTIME

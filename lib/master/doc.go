@@ -1,0 +1,44 @@
+// Package master keeps the cluster's registry (lib/registry) on raft: one
+// master by itself, or three or five that agree. Brokers join it, keep a lease
+// with it and learn from it which of them leads; clients ask it where everything
+// is. It touches no message and no layout: while no master leads, nothing joins
+// and nobody takes over, and traffic goes on.
+//
+// # Leases
+//
+// A broker's lease is kept by the leading master, in memory, for LeaseDuration
+// since the last grant; the broker counts a third less, from the moment it sent
+// the heartbeat. Brokers build on this:
+//
+//   - L1 Between the time a broker's lease has run out by its own clock and the
+//     time its expiry can be committed nothing of the broker's is left that
+//     the lease protects.
+//   - L2 An expired broker gets no further grant.
+//
+// Both hold across changes of the leading master because a new one gives every
+// registered broker a full lease before it expires any, and because a master
+// answers a heartbeat only when it has verified, after the heartbeat arrived,
+// that it leads. The verification is a round of raft's heartbeats. An answer to
+// one that was under way already counts in it, so it may speak of a time
+// earlier by as much as an answer can be under way (transportTimeout) and this
+// process can have been paused in between (maxPause; after a longer pause a
+// master first commits an entry before it grants again). Together these are
+// less than what a broker's lease ends before the master's plus the time that
+// followers wait before they elect another.
+//
+// A leading master that was paused or suspended finds every lease run out when
+// it wakes. It renews them all, as after an election.
+//
+// A broker whose stream ends without a farewell is reported as silent at once:
+// it may be dead, and then its segments can be taken over before its lease has
+// run out.
+//
+// # Goroutines
+//
+// Raft's own apply committed commands to the registry, under the mutex of fsm,
+// and announce it through hub. Master.run follows raft's leadership: while this
+// master leads there is a reign, with one goroutine that grants and one that
+// expires. Each Join is served by its gRPC goroutine and one that receives.
+// Master.attend looks after what a member owes the others: its addresses. All
+// end with Shutdown.
+package master
