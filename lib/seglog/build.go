@@ -37,6 +37,8 @@ type entry struct {
 	appendMs  int64
 	id        uint64
 	sink      Sink
+	level     Level
+	acked     bool // as replicated; guarded by Log.mu
 }
 
 // byPartition returns the entries' indexes sorted by partition, and in order

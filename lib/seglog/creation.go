@@ -117,7 +117,7 @@ func (c *creation) failed(ctx context.Context, what string, err error) error {
 		c.l.logger.Warn("store does not take a chunk, trying again", "what", what, "segment", c.l.id.String(), "chunk", c.f.footer.Chunk, "err", err)
 	} else if c.fullSince.IsZero() {
 		c.fullSince = time.Now()
-	} else if !c.ambiguous && time.Since(c.fullSince) >= c.l.limits.NoSpaceAfter {
+	} else if !c.ambiguous && len(c.l.held) == 0 && time.Since(c.fullSince) >= c.l.limits.NoSpaceAfter {
 		return err
 	}
 	return c.retry.wait(ctx)

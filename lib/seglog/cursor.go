@@ -35,6 +35,7 @@ type Cursor struct {
 	n     uint64             // chunk to read next
 	block int                // of it, to go on at; within it by next
 	hash  *[sha256.Size]byte // of the footer before chunk n, when known
+	fresh smq.Position       // where to go on among what is in no chunk
 }
 
 // NewCursor returns a cursor that reads nothing yet.
@@ -78,8 +79,15 @@ func (c *Cursor) Next(ctx context.Context, maxBytes int) (Delivery, error) {
 	for budget > 0 {
 		e := c.src.extent()
 		if c.n >= e.chunks {
-			d.AtTail, d.AtEnd = !e.sealed, e.sealed
-			return d, nil
+			if e.sealed {
+				d.AtEnd = true
+				return d, nil
+			}
+			if done := c.recent(&d, &budget); done {
+				d.AtTail = budget > 0
+				return d, nil
+			}
+			continue
 		}
 		done, err := c.chunk(ctx, &d, &budget)
 		if err != nil {
@@ -112,8 +120,32 @@ func (c *Cursor) place(ctx context.Context) error {
 	if first := len(c.added) == len(c.next); first || n <= c.n {
 		c.n, c.block, c.hash = n, 0, nil
 	}
+	c.fresh = 0 // what has been served of it is passed over
 	clear(c.added)
 	return nil
+}
+
+// recent delivers what is committed and in no chunk. It reports false when
+// there are more chunks by now.
+func (c *Cursor) recent(d *Delivery, budget *int) bool {
+	entries, ok := c.src.recent(c.n, c.fresh)
+	if !ok {
+		return false
+	}
+	for i := range entries {
+		if *budget <= 0 {
+			return true
+		}
+		e := &entries[i]
+		end := e.offset + int64(e.header.Count)
+		if next, wanted := c.next[e.partition]; wanted && end > next {
+			d.Batches = append(d.Batches, Delivered{Partition: e.partition, Bytes: e.bytes, BaseOffset: e.offset, EndOffset: end})
+			c.next[e.partition] = end
+			*budget -= len(e.bytes)
+		}
+		c.fresh = e.position + 1
+	}
+	return true
 }
 
 // chunk delivers from the present chunk until it is done or the budget spent.

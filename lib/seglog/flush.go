@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seaweedmq/smq/lib/smq"
@@ -88,6 +89,10 @@ func (l *Log) mayFreeze(now time.Time) (ready bool, wait time.Duration) {
 		return false, 0
 	}
 	wait = l.limits.MinInterval - now.Sub(l.lastFreeze)
+	if l.urgent == 0 {
+		age := now.Sub(time.UnixMilli(l.pending[0].appendMs))
+		wait = max(wait, l.limits.MaxDelay-age)
+	}
 	return wait <= 0, wait
 }
 
@@ -116,9 +121,9 @@ func (l *Log) take(now time.Time) *flush {
 	}
 	f.entries = l.pending[:n:n]
 	if n == len(l.pending) {
-		l.pending = nil
+		l.pending, l.urgent = nil, 0
 		f.sealed = l.sealing
-	} else {
+	} else { // urgent stays as it is: the rest may be, too
 		l.pending = append(make([]entry, 0, len(l.pending)), l.pending[n:]...)
 	}
 	l.pendingBytes -= f.dataBytes
@@ -204,14 +209,13 @@ func (l *Log) commit(f *flush) {
 		return
 	}
 	l.inflight = l.inflight[1:]
-	l.committed = f.footer.EndPosition
+	l.stored = f.footer.EndPosition
+	l.committed = max(l.committed, l.stored)
 	l.chunks = append(l.chunks, chunkInfo{size: f.size})
 	l.bytes += uint64(f.size)
-	for _, b := range f.footer.Blocks {
-		l.ends[b.Partition-l.id.Range.Lo] = b.EndOffset
-		l.messages += uint64(b.EndOffset - b.FirstOffset)
-	}
-	repeats := l.takeRepeats(l.committed)
+	l.countBlocks(f.footer)
+	waiting := unacked(f.entries)
+	repeats := l.takeRepeats(func(r repeat) bool { return r.original.position <= l.stored })
 	if uint64(len(l.chunks)) >= l.limits.MaxChunks || l.bytes >= l.limits.MaxBytes {
 		l.requestRoll()
 	}
@@ -221,20 +225,37 @@ func (l *Log) commit(f *flush) {
 
 	l.shared.release(f.dataBytes)
 	l.shared.metrics.stored(f)
-	deliver(f.entries, repeats, func(smq.Position) error { return nil })
+	deliver(waiting, repeats, Stored, func(smq.Position) error { return nil })
+	l.notify()
 	if f.sealed {
 		seal := sealOf(f.footer, l.messages, l.bytes)
 		l.stop(ending{err: smq.ErrSegmentSealed, seal: &seal}, f.footer.EndPosition)
 	}
 }
 
-// takeRepeats removes and returns the repeats of batches before position end.
-// l.mu is held.
-func (l *Log) takeRepeats(end smq.Position) []repeat {
+// countBlocks takes note of what a stored chunk holds. l.mu is held.
+func (l *Log) countBlocks(f footer) {
+	for _, b := range f.Blocks {
+		end := &l.ends[b.Partition-l.id.Range.Lo]
+		*end = max(*end, b.EndOffset)
+		l.messages += uint64(b.EndOffset - b.FirstOffset)
+	}
+}
+
+// unacked are the entries that have no ack yet. Log.mu is held.
+func unacked(entries []entry) []entry {
+	if !slices.ContainsFunc(entries, func(e entry) bool { return e.acked }) {
+		return entries
+	}
+	return slices.DeleteFunc(slices.Clone(entries), func(e entry) bool { return e.acked })
+}
+
+// takeRepeats removes and returns the repeats that are settled. l.mu is held.
+func (l *Log) takeRepeats(isSettled func(repeat) bool) []repeat {
 	var settled []repeat
 	rest := l.repeats[:0]
 	for _, r := range l.repeats {
-		if r.original.position <= end {
+		if isSettled(r) {
 			settled = append(settled, r)
 		} else {
 			rest = append(rest, r)
@@ -260,10 +281,7 @@ func (l *Log) fenced(taken *takenError) {
 	l.mu.Lock()
 	l.chunks = append(l.chunks, chunkInfo{size: taken.size})
 	l.bytes += uint64(taken.size)
-	for _, b := range taken.footer.Blocks {
-		l.ends[b.Partition-l.id.Range.Lo] = b.EndOffset
-		l.messages += uint64(b.EndOffset - b.FirstOffset)
-	}
+	l.countBlocks(taken.footer)
 	seal := sealOf(taken.footer, l.messages, l.bytes)
 	l.mu.Unlock()
 	l.logger.Warn("segment was sealed by another", "segment", l.id.String(), "chunk", seal.Chunk, "broker", taken.footer.Broker)
@@ -293,7 +311,7 @@ func (l *Log) stop(e ending, held smq.Position) {
 	})
 }
 
-// takeAll takes everything that has no answer yet. l.mu is held.
+// takeAll takes everything that is not stored. l.mu is held.
 func (l *Log) takeAll() ([]entry, []repeat) {
 	var entries []entry
 	for _, f := range l.inflight {
@@ -302,7 +320,7 @@ func (l *Log) takeAll() ([]entry, []repeat) {
 	}
 	entries = append(entries, l.pending...)
 	repeats := l.repeats
-	l.inflight, l.pending, l.repeats, l.pendingBytes = nil, nil, nil, 0
+	l.inflight, l.pending, l.repeats, l.pendingBytes, l.urgent = nil, nil, nil, 0, 0
 	return entries, repeats
 }
 
@@ -313,11 +331,11 @@ func (l *Log) settle(entries []entry, repeats []repeat, fate func(smq.Position) 
 		n += int64(len(entries[i].bytes))
 	}
 	l.shared.release(n)
-	deliver(entries, repeats, fate)
+	deliver(unacked(entries), repeats, Stored, fate)
 }
 
-// deliver sends the acks, in the order of positions, a call a sink.
-func deliver(entries []entry, repeats []repeat, fate func(smq.Position) error) {
+// deliver sends acks of a level, in the order of positions, a call a sink.
+func deliver(entries []entry, repeats []repeat, level Level, fate func(smq.Position) error) {
 	var order []Sink
 	acks := make(map[Sink][]Ack)
 	add := func(s Sink, a Ack) {
@@ -329,10 +347,10 @@ func deliver(entries []entry, repeats []repeat, fate func(smq.Position) error) {
 	}
 	for i := range entries {
 		e := &entries[i]
-		add(e.sink, Ack{ID: e.id, Partition: e.partition, BaseOffset: e.offset, Err: fate(e.position)})
+		add(e.sink, Ack{ID: e.id, Partition: e.partition, BaseOffset: e.offset, Level: level, Err: fate(e.position)})
 	}
 	for _, r := range repeats {
-		r.ack.Err = fate(r.original.position - 1)
+		r.ack.Level, r.ack.Err = level, fate(r.original.position-1)
 		add(r.sink, r.ack)
 	}
 	for _, s := range order {

@@ -11,6 +11,12 @@ type Limits struct {
 	// MinInterval is the least time between two chunks that are not full, so
 	// that a steady trickle does not make a chunk of every batch. Default 5 ms.
 	MinInterval time.Duration
+	// MaxDelay is how long a batch that nobody waits to see stored is kept for
+	// a chunk to fill. Default 50 ms.
+	MaxDelay time.Duration
+	// MaxUnstored is how old the oldest batch that is not stored may be for
+	// others to be acked as replicated. Default 2 s.
+	MaxUnstored time.Duration
 	// Inflight is how many chunks are uploaded at once. Default 4.
 	Inflight int
 	// MaxChunks, MaxBytes and MaxAge are where a segment asks to be rolled.
@@ -32,6 +38,8 @@ type Limits struct {
 func (l Limits) withDefaults() Limits {
 	setDefault(&l.ChunkBytes, 4<<20)
 	setDefault(&l.MinInterval, 5*time.Millisecond)
+	setDefault(&l.MaxDelay, 50*time.Millisecond)
+	setDefault(&l.MaxUnstored, 2*time.Second)
 	setDefault(&l.Inflight, 4)
 	setDefault(&l.MaxChunks, 4096)
 	setDefault(&l.MaxBytes, 16<<30)

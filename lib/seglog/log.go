@@ -14,11 +14,21 @@ import (
 	"github.com/seaweedmq/smq/lib/store"
 )
 
+// Level is what an ack means.
+type Level uint8
+
+// The levels of acks.
+const (
+	Stored     Level = iota // the batch is in the store
+	Replicated              // every replica of the segment holds it, in memory at least
+)
+
 // Batch is a record batch on its way into a segment.
 type Batch struct {
 	ID        uint64 // the caller's, for the ack
 	Partition smq.Partition
 	Bytes     []byte // one whole batch; the log owns it from then on
+	Level     Level  // the least that its ack must mean
 }
 
 // Ack is the fate of a batch.
@@ -26,8 +36,9 @@ type Ack struct {
 	ID         uint64
 	Partition  smq.Partition
 	BaseOffset int64
-	Duplicate  bool  // an earlier attempt is stored
-	Err        error // nil: the batch is in the store
+	Level      Level // what it means
+	Duplicate  bool  // an earlier attempt has this level
+	Err        error // nil: the batch is safe
 }
 
 // Sink takes the acks of the batches that were appended with it. Acked is
@@ -46,12 +57,14 @@ type Config struct {
 	Limits       Limits
 	Shared       *Shared
 	Logger       *slog.Logger
+	Replication  Replication
 }
 
 // Log is an open segment, in the hands of its owner.
 type Log struct {
 	segment
 	broker smq.BrokerID
+	repl   Replication
 	shared *Shared
 	logger *slog.Logger
 	limits Limits
@@ -70,13 +83,16 @@ type Log struct {
 	head         *state // with everything accepted
 	pending      []entry
 	pendingBytes int64
+	urgent       int      // pending ones that somebody waits to see stored
 	inflight     []*flush // frozen, oldest first
 	repeats      []repeat // of batches that are not stored yet
 	ends         []int64  // committed end offsets
 	chunks       []chunkInfo
-	bytes        uint64 // size of chunks
-	messages     uint64 // committed
-	committed    smq.Position
+	bytes        uint64         // size of chunks
+	messages     uint64         // committed
+	stored       smq.Position   // everything before it is in a chunk
+	committed    smq.Position   // everything before it is stored, or on every replica
+	held         []smq.Position // by follower, what it holds
 	lastFreeze   time.Time
 	freezing     bool // the freezer runs
 	sealing      bool // nothing more is accepted
@@ -97,6 +113,7 @@ type repeat struct {
 	original sequenced
 	ack      Ack
 	sink     Sink
+	level    Level
 }
 
 // ending is why a log has stopped for good.
@@ -133,6 +150,8 @@ func Open(ctx context.Context, cfg Config) (*Log, error) {
 		frozen:  st,
 		head:    st.clone(),
 		ends:    st.ends(),
+		held:    make([]smq.Position, len(cfg.Replication.Followers)),
+		repl:    cfg.Replication,
 	}
 	if l.logger == nil {
 		l.logger = slog.New(slog.DiscardHandler)
@@ -243,7 +262,11 @@ func (l *Log) Append(batches []Batch, sink Sink) {
 		}
 	}
 	l.kick()
+	appended := len(l.pending) > 0
 	l.mu.Unlock()
+	if appended {
+		l.notify()
+	}
 	l.shared.release(returned)
 	if len(refused) > 0 {
 		sink.Acked(refused)
@@ -252,6 +275,9 @@ func (l *Log) Append(batches []Batch, sink Sink) {
 
 // accept takes one batch in, or settles it at once. l.mu is held.
 func (l *Log) accept(b Batch, h *record.Header, sink Sink, nowMs int64) (ack Ack, settled bool) {
+	if len(l.held) == 0 {
+		b.Level = Stored
+	}
 	ack = Ack{ID: b.ID, Partition: b.Partition}
 	if ack.Err = l.closed(); ack.Err != nil {
 		return ack, true
@@ -263,10 +289,14 @@ func (l *Log) accept(b Batch, h *record.Header, sink Sink, nowMs int64) (ack Ack
 		return ack, true
 	case v.duplicate:
 		ack.BaseOffset, ack.Duplicate = v.original.offset, true
-		if v.original.position <= l.committed { // one more than the position; 0 when stored long since
+		if v.original.position <= l.stored { // one more than the position; 0 when stored long since
 			return ack, true
 		}
-		l.repeats = append(l.repeats, repeat{original: v.original, ack: ack, sink: sink})
+		if b.Level == Replicated && v.original.position <= l.committed {
+			ack.Level = Replicated
+			return ack, true
+		}
+		l.repeats = append(l.repeats, repeat{original: v.original, ack: ack, sink: sink, level: b.Level})
 		l.shared.release(int64(len(b.Bytes)))
 		return ack, false
 	}
@@ -274,8 +304,11 @@ func (l *Log) accept(b Batch, h *record.Header, sink Sink, nowMs int64) (ack Ack
 	record.Patch(b.Bytes, offset, l.id.Segment.LeaderEpoch())
 	l.pending = append(l.pending, entry{
 		bytes: b.Bytes, header: *h, partition: b.Partition, offset: offset, position: position,
-		appendMs: nowMs, id: b.ID, sink: sink,
+		appendMs: nowMs, id: b.ID, sink: sink, level: b.Level,
 	})
+	if b.Level == Stored || !l.leased() {
+		l.urgent++
+	}
 	l.pendingBytes += int64(len(b.Bytes))
 	return ack, false
 }

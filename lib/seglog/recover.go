@@ -3,10 +3,8 @@ package seglog
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/seaweedmq/smq/lib/smq"
 	"github.com/seaweedmq/smq/lib/smqpb"
@@ -219,90 +217,4 @@ func totalSize(chunks []chunkInfo) uint64 {
 		n += uint64(c.size)
 	}
 	return n
-}
-
-// SealOptions say on whose behalf a segment is sealed.
-type SealOptions struct {
-	Broker  smq.BrokerID
-	Unclean bool // every replica was lost
-	Limits  Limits
-}
-
-// SealStore seals a segment from the store alone: it returns the seal that is
-// there, or writes one behind the last chunk, or as the first when the owner
-// never opened the segment; preds are what the segment continues from. From
-// then on the owner can store nothing more. It is idempotent, and safe at any
-// time beside the owner and other sealers.
-func SealStore(ctx context.Context, st store.Store, id Ident, preds []Seal, o SealOptions) (Seal, error) {
-	s := sealer{st: st, id: id, preds: preds, o: o, limits: o.Limits.withDefaults(), writer: newWriterID()}
-	seal, err := s.run(ctx)
-	if err != nil {
-		return Seal{}, fmt.Errorf("seal %v: %w", id, err)
-	}
-	return seal, nil
-}
-
-// sealer is one attempt to seal a segment from the store.
-type sealer struct {
-	st     store.Store
-	id     Ident
-	preds  []Seal
-	o      SealOptions
-	limits Limits
-	writer []byte
-}
-
-func (s *sealer) run(ctx context.Context) (Seal, error) {
-	retry := newBackoff()
-	var r recovered
-	for {
-		if err := s.look(ctx, &r); err != nil {
-			return Seal{}, err
-		}
-		if r.sealed {
-			return describeSeal(ctx, s.st, s.id, r.chunks, r.last)
-		}
-		err := s.write(ctx, r)
-		switch {
-		case err == nil, errors.Is(err, smq.ErrExists):
-			// Looked at once more: the seal is there, or an unsealed chunk
-			// of the owner took the number and the next one is tried.
-		case errors.Is(err, store.ErrAmbiguous):
-			if err := retry.wait(ctx); err != nil {
-				return Seal{}, err
-			}
-		default:
-			return Seal{}, err
-		}
-	}
-}
-
-// look brings r up to what the store holds. Only what is new is read, so that
-// the sealer outruns an owner that goes on writing.
-func (s *sealer) look(ctx context.Context, r *recovered) (err error) {
-	if len(r.chunks) > 0 {
-		return r.extend(ctx, s.st, s.id)
-	}
-	if *r, err = recoverSegment(ctx, s.st, s.id, s.limits); err != nil || len(r.chunks) > 0 {
-		return err
-	}
-	r.state, r.preds, err = openingState(ctx, s.st, s.id, s.preds, s.limits)
-	return err
-}
-
-// write tries to create the seal behind what was recovered.
-func (s *sealer) write(ctx context.Context, r recovered) error {
-	now := time.Now()
-	m := s.id.newFooter(uint64(len(r.chunks)), s.writer, s.o.Broker, now)
-	if len(r.chunks) > 0 {
-		m.Previous = r.last.hash[:]
-	}
-	m.FirstPosition, m.EndPosition = r.state.position, r.state.position
-	m.Sealed, m.Unclean = true, s.o.Unclean
-	m.Snapshot = r.state.snapshot(r.preds, now.Add(-s.limits.ProducerIdle).UnixMilli())
-	b, _, err := encodeFooter(m)
-	if err != nil {
-		return err
-	}
-	return s.st.Create(ctx, s.id.ChunkPath(m.Chunk), store.Bytes(b))
 }
