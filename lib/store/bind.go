@@ -23,20 +23,25 @@ type binding struct {
 }
 
 // Bind makes sure that the store belongs to the cluster want, and returns the
-// cluster that it belongs to. A store that belongs to none is bound to want; an
-// empty want only asks. It may be repeated after any error.
+// cluster that it belongs to. A store that belongs to none is bound to want. An
+// empty want stands for whichever it is: a store that belongs to none is then
+// bound to a new one. It may be repeated after any error.
 //
 // Errors: smq.ErrConflict when the store belongs to another cluster,
-// smq.ErrNotFound when want is empty and it belongs to none, smq.ErrCorrupt.
+// smq.ErrCorrupt, and the store's.
 func Bind(ctx context.Context, st Store, want smq.ClusterID) (smq.ClusterID, error) {
 	got, err := bound(ctx, st)
-	if errors.Is(err, smq.ErrNotFound) && want != "" {
-		data, merr := json.Marshal(binding{Format: bindingFormat, ClusterID: want, Created: time.Now().UTC()})
+	if errors.Is(err, smq.ErrNotFound) {
+		id := want
+		if id == "" {
+			id = smq.NewClusterID()
+		}
+		data, merr := json.Marshal(binding{Format: bindingFormat, ClusterID: id, Created: time.Now().UTC()})
 		if merr != nil {
 			return "", merr
 		}
 		if err := st.Create(ctx, bindingPath, Bytes(append(data, '\n'))); err != nil && !errors.Is(err, smq.ErrExists) {
-			return "", fmt.Errorf("bind store %v to cluster %s: %w", st, want, err)
+			return "", fmt.Errorf("bind store %v to cluster %s: %w", st, id, err)
 		}
 		got, err = bound(ctx, st)
 	}
