@@ -51,7 +51,7 @@ func TestRestartFromASnapshot(t *testing.T) {
 			t.Fatal(err)
 		}
 		n.kill()
-		n = solo(w, func(c *Config) { c.DataDir = dir })
+		solo(w, func(c *Config) { c.DataDir = dir })
 		if g := w.dial("m:1", "a", a.join).granted(); g.GetJoin() != a.join || g.GetLeader().GetTerm() != 1 {
 			t.Errorf("grant %v", g)
 		}
