@@ -23,7 +23,7 @@ import (
 // fakeCluster is a master and brokers that serve real gRPC over pipes in memory,
 // so that tests run in a synctest bubble, and whose behaviour tests script.
 type fakeCluster struct {
-	t  *testing.T
+	t  testing.TB
 	mu sync.Mutex
 
 	listeners map[string]*bufconn.Listener // by address; none: nobody listens
@@ -68,7 +68,7 @@ const fakeTopicID = "0123456789abcdef0123456789abcdef"
 
 var fakeTopic = smq.Topic{Namespace: smq.DefaultNamespace, Name: "orders"}
 
-func newFakeCluster(t *testing.T, brokers int, partitions int32) *fakeCluster {
+func newFakeCluster(t testing.TB, brokers int, partitions int32) *fakeCluster {
 	c := &fakeCluster{
 		t:         t,
 		listeners: make(map[string]*bufconn.Listener),
