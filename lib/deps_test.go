@@ -38,6 +38,7 @@ var allowed = map[string][]string{
 	"lib/catalog": {"lib/layout", "lib/record", "lib/seglog", "lib/smq", "lib/smqpb", "lib/store"},
 
 	// Services never import one another.
+	"lib/broker": {"lib/background", "lib/catalog", "lib/layout", "lib/rpc", "lib/seglog", "lib/smq", "lib/smqpb", "lib/store"},
 	"lib/leader": {"lib/background", "lib/catalog", "lib/layout", "lib/record", "lib/rpc", "lib/seglog", "lib/smq", "lib/smqpb", "lib/store"},
 	"lib/master": {"lib/registry", "lib/rpc", "lib/smq", "lib/smqpb"},
 	"lib/client": {"lib/record", "lib/rpc", "lib/smq", "lib/smqpb", "lib/store"},

@@ -33,7 +33,7 @@ func (c *Client) CreateTopic(ctx context.Context, topic smq.Topic, o TopicOption
 	}
 	var config *smqpb.TopicConfig
 	tries := 0
-	err = c.cluster.Leader(ctx, func(ctx context.Context, l smqpb.LeaderClient) error {
+	err = c.Leader(ctx, func(ctx context.Context, l smqpb.LeaderClient) error {
 		tries++
 		resp, err := l.CreateTopic(ctx, &smqpb.CreateTopicRequest{Topic: topic.String(), Partitions: o.Partitions, Key: keys.String()})
 		config = resp.GetConfig()
@@ -80,7 +80,7 @@ func (c *Client) DeleteTopic(ctx context.Context, topic smq.Topic) error {
 	// By its id, so that a repeat never deletes a topic created meanwhile.
 	req := &smqpb.DeleteTopicRequest{Topic: topic.String(), TopicId: described.GetConfig().GetTopicId()}
 	tries := 0
-	err = c.cluster.Leader(ctx, func(ctx context.Context, l smqpb.LeaderClient) error {
+	err = c.Leader(ctx, func(ctx context.Context, l smqpb.LeaderClient) error {
 		tries++
 		_, err := l.DeleteTopic(ctx, req)
 		if tries > 1 && errors.Is(err, smq.ErrNotFound) {
@@ -98,7 +98,7 @@ func (c *Client) DeleteTopic(ctx context.Context, topic smq.Topic) error {
 // there is none of this name.
 func (c *Client) DescribeTopic(ctx context.Context, topic smq.Topic) (*smqpb.DescribeTopicResponse, error) {
 	var resp *smqpb.DescribeTopicResponse
-	err := c.cluster.Leader(ctx, func(ctx context.Context, l smqpb.LeaderClient) (err error) {
+	err := c.Leader(ctx, func(ctx context.Context, l smqpb.LeaderClient) (err error) {
 		resp, err = l.DescribeTopic(ctx, &smqpb.DescribeTopicRequest{Topic: topic.String()})
 		return err
 	})
@@ -141,7 +141,7 @@ func (c *Client) ListTopics(ctx context.Context, namespace string, o ListOptions
 
 func (c *Client) listPage(ctx context.Context, req *smqpb.ListTopicsRequest) (*smqpb.ListTopicsResponse, error) {
 	var resp *smqpb.ListTopicsResponse
-	err := c.cluster.Leader(ctx, func(ctx context.Context, l smqpb.LeaderClient) (err error) {
+	err := c.Leader(ctx, func(ctx context.Context, l smqpb.LeaderClient) (err error) {
 		resp, err = l.ListTopics(ctx, req)
 		return err
 	})
@@ -149,25 +149,4 @@ func (c *Client) listPage(ctx context.Context, req *smqpb.ListTopicsRequest) (*s
 		return nil, fmt.Errorf("list topics: %w", err)
 	}
 	return resp, nil
-}
-
-// Cluster tells where everything is, see rpc.Cluster.Info.
-func (c *Client) Cluster(ctx context.Context) (*smqpb.ClusterInfo, error) {
-	info, err := c.cluster.Info(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("ask the masters: %w", err)
-	}
-	return info, nil
-}
-
-// Leader makes a call to the leading broker, see rpc.Cluster.Leader: call may be
-// made several times.
-func (c *Client) Leader(ctx context.Context, call func(ctx context.Context, l smqpb.LeaderClient) error) error {
-	return c.cluster.Leader(ctx, call)
-}
-
-// Broker returns a client for the broker at a gRPC address, host:port. It does
-// not wait for the connection.
-func (c *Client) Broker(ctx context.Context, address string) (smqpb.BrokerClient, error) {
-	return c.cluster.Broker(ctx, address)
 }

@@ -88,6 +88,15 @@ func (b *batch) resequence(epoch int16, seq int32) {
 	}
 }
 
+// keep takes the bytes that the batch was encoded to under sequences which it may
+// no longer have.
+func (b *batch) keep(bytes []byte, epoch int16, seq int32) {
+	if epoch != b.epoch || seq != b.seq {
+		record.Resequence(bytes, b.epoch, b.seq)
+	}
+	b.bytes = bytes
+}
+
 // recut drops the first n messages, which are stored, from the encoded batch.
 func (b *batch) recut(n int32) error {
 	var r record.Reader

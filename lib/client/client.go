@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -34,6 +35,7 @@ type Client struct {
 	logger  *slog.Logger
 	metrics *metrics
 	now     clock
+	ended   chan struct{} // closed by Close
 
 	mu     sync.Mutex
 	users  map[user]struct{} // what Close has to end
@@ -64,6 +66,7 @@ func Connect(ctx context.Context, cfg Config) (*Client, error) {
 		logger:  logger,
 		metrics: m,
 		now:     newClock(),
+		ended:   make(chan struct{}),
 		users:   make(map[user]struct{}),
 	}
 	if _, err := c.Cluster(ctx); err != nil {
@@ -79,7 +82,10 @@ func Connect(ctx context.Context, cfg Config) (*Client, error) {
 func (c *Client) Close() error {
 	c.mu.Lock()
 	users := c.users
-	c.users, c.closed = nil, true
+	if !c.closed {
+		c.users, c.closed = nil, true
+		close(c.ended)
+	}
 	c.mu.Unlock()
 	for u := range users {
 		u.abort(ErrClosed)
@@ -106,10 +112,57 @@ func (c *Client) forget(u user) {
 	delete(c.users, u)
 }
 
+// Cluster tells where everything is, see rpc.Cluster.Info.
+func (c *Client) Cluster(ctx context.Context) (*smqpb.ClusterInfo, error) {
+	ctx, cancel := c.whileOpen(ctx)
+	defer cancel()
+	info, err := c.cluster.Info(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("ask the masters: %w", closedOr(ctx, err))
+	}
+	return info, nil
+}
+
+// Leader makes a call to the leading broker, see rpc.Cluster.Leader: call may be
+// made several times.
+func (c *Client) Leader(ctx context.Context, call func(ctx context.Context, l smqpb.LeaderClient) error) error {
+	ctx, cancel := c.whileOpen(ctx)
+	defer cancel()
+	return closedOr(ctx, c.cluster.Leader(ctx, call))
+}
+
+// Broker returns a client for the broker at a gRPC address, host:port. It does
+// not wait for the connection.
+func (c *Client) Broker(ctx context.Context, address string) (smqpb.BrokerClient, error) {
+	return c.cluster.Broker(ctx, address)
+}
+
+// whileOpen ends ctx when the client is closed: what goes on trying until its
+// context ends would never succeed.
+func (c *Client) whileOpen(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-c.ended:
+			cancel(ErrClosed)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
+// closedOr is the error err, or ErrClosed if that is why.
+func closedOr(ctx context.Context, err error) error {
+	if err != nil && errors.Is(context.Cause(ctx), ErrClosed) {
+		return fmt.Errorf("client: %w", ErrClosed)
+	}
+	return err
+}
+
 // lookup asks the leading broker for a topic's layout.
 func (c *Client) lookup(ctx context.Context, req *smqpb.LookupRequest) (*smqpb.LookupResponse, error) {
 	var resp *smqpb.LookupResponse
-	err := c.cluster.Leader(ctx, func(ctx context.Context, l smqpb.LeaderClient) (err error) {
+	err := c.Leader(ctx, func(ctx context.Context, l smqpb.LeaderClient) (err error) {
 		resp, err = l.Lookup(ctx, req)
 		return err
 	})

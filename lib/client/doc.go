@@ -15,37 +15,6 @@
 //		…
 //	}
 //
-// # At a glance
-//
-//	Connect(ctx, Config{Masters, Logger, Dial, Registerer}) (*Client, error)
-//	(*Client) Close() error
-//
-//	(*Client) CreateTopic(ctx, topic, TopicOptions{Partitions, Key}) (*smqpb.TopicConfig, error)
-//	(*Client) DeleteTopic(ctx, topic) error
-//	(*Client) ListTopics(ctx, namespace, ListOptions{NamesOnly}) iter.Seq2[*smqpb.TopicSummary, error]
-//	(*Client) DescribeTopic(ctx, topic) (*smqpb.DescribeTopicResponse, error)
-//	(*Client) Offsets(ctx, topic, partitions, smqpb.OffsetsRequest_Kind, time.Time) ([]PartitionOffset, error)
-//	(*Client) Cluster(ctx) (*smqpb.ClusterInfo, error)
-//	(*Client) Leader(ctx, func(ctx, smqpb.LeaderClient) error) error
-//	(*Client) Broker(ctx, address) (smqpb.BrokerClient, error)
-//
-//	(*Client) NewPublisher(ctx, topic, PublisherOptions) (*Publisher, error)
-//	(*Publisher) Publish(ctx, *Message) error
-//	(*Publisher) PublishSync(ctx, *Message) (partition int32, offset int64, err error)
-//	(*Publisher) Flush(ctx) error
-//	(*Publisher) Close(ctx) error
-//	(*Publisher) Topic() *smqpb.TopicConfig
-//
-//	(*Client) NewSubscriber(ctx, topic, SubscriberOptions) (*Subscriber, error)
-//	(*Subscriber) Poll(ctx) (*Fetch, error)   // messages, or Fetch.CaughtUp
-//	(*Fetch) Next() (record.Record, bool)     // and Fetch.Err, .Partition, .NextOffset, .CaughtUp
-//	(*Subscriber) Seek(partition int32, offset int64) error
-//	(*Subscriber) Stop(partition int32)
-//	(*Subscriber) Positions() map[int32]int64
-//	(*Subscriber) Lag(ctx) (map[int32]int64, error)
-//	(*Subscriber) Topic() *smqpb.TopicConfig
-//	(*Subscriber) Close() error
-//
 // # Publishing
 //
 // A Publisher builds batches, compresses them and sends each to the broker that
@@ -57,11 +26,13 @@
 //
 // Invariants, per partition:
 //
-//  1. messages enter the log in the order in which Publish was called;
-//  2. a message that is sent again is not stored again: batches bear a producer
-//     id and sequences, and their bytes never change once they were sent;
-//  3. at most five batches are sent and not acked;
-//  4. a batch is given up only together with everything after it: what follows
+//  1. Messages enter the log in the order in which Publish was called.
+//  2. A message that is sent again is not stored again: batches bear a producer
+//     id and sequences, and their bytes stay the same from one attempt to the
+//     next. They change only if no attempt can have stored them (the broker has
+//     forgotten the producer), or to leave out what the broker already holds.
+//  3. At most five batches are sent and not acked.
+//  4. A batch is given up only together with everything behind it. What follows
 //     starts anew, at sequence 0 of a higher epoch, after which nothing of the
 //     lower one can be stored any more.
 //
@@ -74,10 +45,23 @@
 // on, in order and without gaps or repeats, across brokers' failures. Positions
 // are the caller's to keep.
 //
+// # Finding owners
+//
+// The layout that the leading broker gives is a list of routes: a segment's
+// range and its owner's address. A refusal that says that the owner has changed
+// (segment sealed, not the owner, draining, not found), or a stream that cannot
+// be opened, closes the route until the layout has been looked up; other
+// failures close it for 50 ms to 1 s. When a stream breaks that was answered
+// before, its broker is tried once more while the layout is looked up. So the
+// loss of masters and leader stops nothing that still has its owners. Whatever
+// waits for a route goes on, in its order, when that opens or is replaced.
+//
 // # Goroutines
 //
-// Client and Publisher are safe for concurrent use. A Subscriber belongs to one
-// goroutine at a time, except for Close and Positions. A publisher and a
-// subscriber run two goroutines for each broker that they talk to, and never
-// one for each partition, so topics may be wide.
+// Client and Publisher are safe for concurrent use; of a Subscriber, Poll and
+// what it gives belong to one goroutine at a time. A publisher or a subscriber
+// runs two goroutines for each broker that it talks to and a few more, and keeps
+// state only for those partitions that are used, so topics may be wide. One lock
+// guards each publisher's and each subscriber's state; it is not held while
+// something is sent, compressed or told.
 package client

@@ -107,10 +107,7 @@ func (p *Publisher) encode(b *batch) {
 	case err != nil:
 		p.giveUp(b.part, b.part.index(b), err)
 	default:
-		if epoch != b.epoch || seq != b.seq {
-			record.Resequence(bytes, b.epoch, b.seq)
-		}
-		b.bytes = bytes
+		b.keep(bytes, epoch, seq)
 		p.recharge(b)
 	}
 }

@@ -23,11 +23,13 @@ import (
 // fakeCluster is a master and brokers that serve real gRPC over pipes in memory,
 // so that tests run in a synctest bubble, and whose behaviour tests script.
 type fakeCluster struct {
-	t  *testing.T
+	t  testing.TB
 	mu sync.Mutex
 
 	listeners map[string]*bufconn.Listener // by address; none: nobody listens
 	dials     map[string]int
+	conns     map[string][]*muteConn
+	silent    map[string]bool
 	brokers   []*fakeBroker
 	master    *grpc.Server
 	leader    int
@@ -66,11 +68,13 @@ const fakeTopicID = "0123456789abcdef0123456789abcdef"
 
 var fakeTopic = smq.Topic{Namespace: smq.DefaultNamespace, Name: "orders"}
 
-func newFakeCluster(t *testing.T, brokers int, partitions int32) *fakeCluster {
+func newFakeCluster(t testing.TB, brokers int, partitions int32) *fakeCluster {
 	c := &fakeCluster{
 		t:         t,
 		listeners: make(map[string]*bufconn.Listener),
 		dials:     make(map[string]int),
+		conns:     make(map[string][]*muteConn),
+		silent:    make(map[string]bool),
 		config:    &smqpb.TopicConfig{Topic: fakeTopic.String(), TopicId: fakeTopicID, Partitions: partitions, Key: "key"},
 		sealed:    make(map[uint64]bool),
 		logs:      make(map[int32]*fakeLog),
@@ -80,13 +84,17 @@ func newFakeCluster(t *testing.T, brokers int, partitions int32) *fakeCluster {
 		c.brokers = append(c.brokers, &fakeBroker{cluster: c, index: i, addr: fmt.Sprintf("broker-%d:7310", i)})
 	}
 	c.layout = &smqpb.Layout{Version: 1, NextSegment: 2, Segments: []*smqpb.Segment{{Id: 1, Hi: partitions}}}
-	c.master = rpc.NewServer(rpc.ServerOptions{})
-	smqpb.RegisterMasterServer(c.master, fakeMaster{cluster: c})
-	c.listen("master:7300", c.master)
+	c.startMaster()
 	for _, b := range c.brokers {
 		b.start()
 	}
 	return c
+}
+
+func (c *fakeCluster) startMaster() {
+	c.master = rpc.NewServer(rpc.ServerOptions{})
+	smqpb.RegisterMasterServer(c.master, fakeMaster{cluster: c})
+	c.listen("master:7300", c.master)
 }
 
 // close stops everything, at the end of a test.
@@ -107,14 +115,92 @@ func (c *fakeCluster) listen(addr string, s *grpc.Server) {
 
 func (c *fakeCluster) dial(ctx context.Context, addr string) (net.Conn, error) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	l := c.listeners[addr]
 	c.dials[addr]++
-	c.mu.Unlock()
 	if l == nil {
 		return nil, fmt.Errorf("connection to %s refused", addr)
 	}
-	return l.DialContext(ctx)
+	conn, err := l.DialContext(ctx)
+	if err != nil {
+		return nil, err
+	}
+	m := &muteConn{Conn: conn, mute: make(chan struct{}), closed: make(chan struct{})}
+	c.conns[addr] = append(c.conns[addr], m)
+	if c.silent[addr] {
+		close(m.mute)
+	}
+	return m, nil
 }
+
+// muteConn is a client's end of a connection; from a moment on nothing comes
+// any more, and what is sent is lost.
+type muteConn struct {
+	net.Conn
+	mute   chan struct{}
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (c *muteConn) muted() bool {
+	select {
+	case <-c.mute:
+		return true
+	default:
+		return false
+	}
+}
+
+func (c *muteConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if c.muted() {
+		<-c.closed
+		return 0, net.ErrClosed
+	}
+	return n, err
+}
+
+func (c *muteConn) Write(b []byte) (int, error) {
+	if c.muted() {
+		return len(b), nil
+	}
+	return c.Conn.Write(b)
+}
+
+func (c *muteConn) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return c.Conn.Close()
+}
+
+// silence cuts a broker off without closing a connection: a paused process, a
+// network that swallows packets. Its segments count as lost.
+func (c *fakeCluster) silence(b *fakeBroker) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.silent[b.addr] = true
+	for _, m := range c.conns[b.addr] {
+		close(m.mute)
+	}
+	c.conns[b.addr] = nil
+}
+
+// ownerOf is the broker that owns a partition's segment.
+func (c *fakeCluster) ownerOf(partition int32) *fakeBroker {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range c.layout.Segments {
+		for _, b := range c.brokers {
+			if partition >= s.Lo && partition < s.Hi && b.addr == s.OwnerAddress {
+				return b
+			}
+		}
+	}
+	c.t.Fatalf("partition %d has no owner", partition)
+	return nil
+}
+
+// lives reports whether a broker can be reached. The lock is held.
+func (c *fakeCluster) lives(b *fakeBroker) bool { return b.server != nil && !c.silent[b.addr] }
 
 // connect makes a client of the cluster.
 func (c *fakeCluster) connect() *Client {
@@ -209,7 +295,7 @@ func (c *fakeCluster) place(lo, hi int32) {
 	c.layout.NextSegment++
 	var alive []*fakeBroker
 	for _, b := range c.brokers {
-		if b.server != nil {
+		if c.lives(b) {
 			alive = append(alive, b)
 		}
 	}
@@ -224,7 +310,7 @@ func (c *fakeCluster) place(lo, hi int32) {
 // repair replaces the segments that have no living owner or are sealed.
 func (c *fakeCluster) repair() {
 	bad := func(s *smqpb.Segment) bool {
-		return c.sealed[s.Id] || !slices.ContainsFunc(c.brokers, func(b *fakeBroker) bool { return b.server != nil && b.addr == s.OwnerAddress })
+		return c.sealed[s.Id] || !slices.ContainsFunc(c.brokers, func(b *fakeBroker) bool { return c.lives(b) && b.addr == s.OwnerAddress })
 	}
 	if !slices.ContainsFunc(c.layout.Segments, bad) {
 		return
@@ -247,7 +333,7 @@ func (m fakeMaster) Cluster(context.Context, *smqpb.ClusterRequest) (*smqpb.Clus
 	defer c.mu.Unlock()
 	info := &smqpb.ClusterInfo{LeadingMaster: "master:7300", Leader: &smqpb.LeaderInfo{}}
 	for _, b := range c.brokers {
-		if b.server != nil {
+		if c.lives(b) {
 			info.Brokers = append(info.Brokers, &smqpb.BrokerInfo{Id: b.addr, Address: b.addr})
 		}
 	}
@@ -297,7 +383,7 @@ func (b *fakeBroker) kill() {
 func (b *fakeBroker) lead() error {
 	var alive []*fakeBroker
 	for _, other := range b.cluster.brokers {
-		if other.server != nil {
+		if b.cluster.lives(other) {
 			alive = append(alive, other)
 		}
 	}

@@ -234,7 +234,7 @@ func (p *Publisher) wakeBlocked() {
 // charge counts n bytes more, or less, against the buffer.
 func (p *Publisher) charge(n int64) {
 	p.used += n
-	if n < 0 {
+	if n < 0 && p.used <= p.options.Buffer-p.options.Buffer/8 {
 		p.wakeBlocked()
 	}
 }

@@ -38,13 +38,7 @@ func (p *Publisher) tell() {
 		results, p.results = p.results, results[:0]
 		stopped := p.stopped
 		p.mu.Unlock()
-		for _, r := range results {
-			if r.flushed != nil {
-				close(r.flushed)
-				continue
-			}
-			p.tellBatch(r.batch)
-		}
+		p.tellAll(results)
 		if len(results) > 0 {
 			continue
 		}
@@ -55,7 +49,50 @@ func (p *Publisher) tell() {
 	}
 }
 
-// tellBatch tells a batch's outcome and releases its memory.
+// releaseAfter is how many batches are told before their memory is released at
+// once: Publish, which may wait for it, need not be woken for each.
+const releaseAfter = 64
+
+// tellAll tells results and releases the memory of their batches.
+func (p *Publisher) tellAll(results []result) {
+	begun := 0
+	for i, r := range results {
+		if r.flushed != nil {
+			p.release(results[begun:i])
+			begun = i
+			close(r.flushed)
+			continue
+		}
+		p.tellBatch(r.batch)
+		if i-begun >= releaseAfter {
+			p.release(results[begun : i+1])
+			begun = i + 1
+		}
+	}
+	p.release(results[begun:])
+}
+
+func (p *Publisher) release(results []result) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var charged, metered int64
+	for _, r := range results {
+		b := r.batch
+		if b == nil {
+			continue
+		}
+		if p.options.Results == nil && p.firstErr == nil {
+			p.firstErr = b.outcome.Err
+		}
+		p.encoders.recycleTokens(b.tokens)
+		charged += b.charged
+		metered += b.metered
+	}
+	p.metrics.buffered.Sub(float64(metered))
+	p.charge(-charged)
+}
+
+// tellBatch tells a batch's outcome.
 func (p *Publisher) tellBatch(b *batch) {
 	o := b.outcome
 	o.Partition = b.part.id
@@ -76,14 +113,6 @@ func (p *Publisher) tellBatch(b *batch) {
 	for _, w := range b.waiters {
 		w.told <- b.outcomeOf(w.index)
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if o.Err != nil && p.options.Results == nil && p.firstErr == nil {
-		p.firstErr = o.Err
-	}
-	p.encoders.recycleTokens(b.tokens)
-	p.metrics.buffered.Sub(float64(b.metered))
-	p.charge(-b.charged)
 }
 
 // outcomeOf is what became of a batch's i-th message.

@@ -35,7 +35,7 @@ func (m *Master) attend() {
 			return
 		}
 		leading := m.leadingAddress()
-		if !isReady && founded && leading != "" {
+		if !isReady && founded && leading != "" && (leading != m.config.Advertise || m.reigns()) {
 			isReady = true
 			close(m.ready)
 		}

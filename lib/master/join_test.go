@@ -17,7 +17,6 @@ import (
 func solo(w *world, change func(*Config)) *node {
 	n := w.start("m", change)
 	<-n.Ready()
-	w.leader(map[string]*node{"m": n})
 	return n
 }
 

@@ -82,7 +82,7 @@ func start(c Config) (*Master, error) {
 func (m *Master) Register(s grpc.ServiceRegistrar) { smqpb.RegisterMasterServer(s, m) }
 
 // Ready is closed when the master belongs to a founded cluster and knows who
-// leads the masters.
+// leads the masters; if it is this one, when brokers can join.
 func (m *Master) Ready() <-chan struct{} { return m.ready }
 
 // Done is closed when the master has stopped: after Shutdown, or because of
@@ -209,6 +209,12 @@ func (m *Master) leading() (*reign, error) {
 		return nil, &rpc.NotLeaderError{Address: m.leadingAddress()}
 	}
 	return r, nil
+}
+
+// reigns reports whether this master leads and is ready to.
+func (m *Master) reigns() bool {
+	_, err := m.leading()
+	return err == nil
 }
 
 // leadingAddress is the leading master's gRPC address; empty while it is not

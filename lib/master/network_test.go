@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -12,17 +13,20 @@ import (
 )
 
 // network connects the nodes of a test in memory. An address is "node:port".
-// Nodes can be cut off: what they send gets lost, and so does what is sent to
-// them, without anybody being told.
+// Nodes can be separated: what they send each other gets lost, without anybody
+// being told.
 type network struct {
 	mu        sync.Mutex
 	listeners map[string]*listener
 	conns     map[*lossyConn]bool
-	cut       map[string]bool // nodes
+	cut       map[string][]string // a node, and those that it is separated from
 }
 
+// everybody stands for all nodes in cut.
+const everybody = "*"
+
 func newNetwork() *network {
-	return &network{listeners: map[string]*listener{}, conns: map[*lossyConn]bool{}, cut: map[string]bool{}}
+	return &network{listeners: map[string]*listener{}, conns: map[*lossyConn]bool{}, cut: map[string][]string{}}
 }
 
 // listener is bufconn's, closed as a net.Listener is.
@@ -62,7 +66,7 @@ func (n *network) dialer(from string) func(context.Context, string) (net.Conn, e
 	return func(ctx context.Context, addr string) (net.Conn, error) {
 		to, _, _ := strings.Cut(addr, ":")
 		n.mu.Lock()
-		l, lost := n.listeners[addr], n.cut[from] || n.cut[to]
+		l, lost := n.listeners[addr], n.separated(from, to)
 		n.mu.Unlock()
 		if lost {
 			<-ctx.Done()
@@ -92,11 +96,14 @@ func (n *network) raftDialer(from string) func(string, time.Duration) (net.Conn,
 	}
 }
 
-// isolate cuts a node off.
-func (n *network) isolate(node string) {
+// isolate separates a node from the given ones, or from everybody.
+func (n *network) isolate(node string, from ...string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.cut[node] = true
+	if len(from) == 0 {
+		from = []string{everybody}
+	}
+	n.cut[node] = from
 }
 
 // heal ends the isolation of a node. Its connections are broken, since bytes
@@ -104,22 +111,28 @@ func (n *network) isolate(node string) {
 func (n *network) heal(node string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	delete(n.cut, node)
 	for c := range n.conns {
-		if c.ends[0] == node || c.ends[1] == node {
+		if n.separated(c.ends[0], c.ends[1]) {
 			go c.Close()
 		}
 	}
+	delete(n.cut, node)
+}
+
+// separated is called with the lock held.
+func (n *network) separated(a, b string) bool {
+	cuts := func(a, b string) bool { return slices.Contains(n.cut[a], b) || slices.Contains(n.cut[a], everybody) }
+	return cuts(a, b) || cuts(b, a)
 }
 
 func (n *network) loses(c *lossyConn) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.cut[c.ends[0]] || n.cut[c.ends[1]]
+	return n.separated(c.ends[0], c.ends[1])
 }
 
 // lossyConn is the dialing end of a connection, and loses what passes it in
-// either direction while one of its ends is cut off.
+// either direction while its ends are separated.
 type lossyConn struct {
 	net.Conn
 	n    *network

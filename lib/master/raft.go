@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -155,43 +154,14 @@ func (p *raftParts) openTransport(c Config, logger hclog.Logger) {
 		_, p.transport = raft.NewInmemTransport(soloID)
 		return
 	}
-	layer := &streamLayer{Listener: c.RaftListener, advertise: c.RaftAdvertise, dial: c.RaftDial}
-	if layer.dial == nil {
-		layer.dial = dialTCP
-	}
 	t := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-		Stream:  layer,
+		Stream:  newStreamLayer(c),
 		MaxPool: 3,
 		Timeout: c.transportTimeout(),
 		Logger:  logger,
 	})
 	p.transport = t
 	p.closers = append(p.closers, t)
-}
-
-// streamLayer is raft's network: connections that are accepted at one address
-// and known to the others by another.
-type streamLayer struct {
-	net.Listener
-	advertise string
-	dial      func(addr string, timeout time.Duration) (net.Conn, error)
-}
-
-// Dial implements raft.StreamLayer.
-func (l *streamLayer) Dial(addr raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
-	return l.dial(string(addr), timeout)
-}
-
-// Addr is what the others call this member.
-func (l *streamLayer) Addr() net.Addr { return advertised(l.advertise) }
-
-type advertised string
-
-func (advertised) Network() string  { return "tcp" }
-func (a advertised) String() string { return string(a) }
-
-func dialTCP(addr string, timeout time.Duration) (net.Conn, error) {
-	return net.DialTimeout("tcp", addr, timeout)
 }
 
 // translate turns raft's errors into those of lib/smq.

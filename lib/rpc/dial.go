@@ -59,7 +59,6 @@ func Dial(addr string, o DialOptions) (*grpc.ClientConn, error) {
 		grpc.WithStaticConnWindowSize(orDefault(o.ConnWindow, connWindow)),
 		grpc.WithReadBufferSize(ioBuffer),
 		grpc.WithWriteBufferSize(ioBuffer),
-		grpc.WithSharedWriteBuffer(true),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
 			MinConnectTimeout: silentAfter,

@@ -60,7 +60,6 @@ func NewServer(o ServerOptions) *grpc.Server {
 		grpc.StaticConnWindowSize(orDefault(o.ConnWindow, connWindow)),
 		grpc.ReadBufferSize(ioBuffer),
 		grpc.WriteBufferSize(ioBuffer),
-		grpc.SharedWriteBuffer(true),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: quietAfter, Timeout: silentAfter - quietAfter}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: quietAfter / 2, PermitWithoutStream: true}),
 	}

@@ -359,6 +359,28 @@ func (l *Log) Seal(ctx context.Context) (Seal, error) {
 	return Seal{}, fmt.Errorf("seal %v: %w", l.id, l.Err())
 }
 
+// Probe looks whether somebody else has gone on behind the last chunk, and stops
+// the log if so. An owner finds that out by itself with its next chunk; one that
+// has nothing to store may never know, while its readers wait.
+func (l *Log) Probe(ctx context.Context) error {
+	l.mu.Lock()
+	n, busy := uint64(len(l.chunks)), l.stopped != nil || len(l.inflight) > 0 || len(l.pending) > 0
+	l.mu.Unlock()
+	if busy {
+		return nil
+	}
+	theirs, size, err := l.inTheWay(ctx, n)
+	switch {
+	case errors.Is(err, smq.ErrNotFound):
+		return nil
+	case err != nil:
+		return fmt.Errorf("look behind chunk %d of %v: %w", n-1, l.id, err)
+	case string(theirs.Writer) != string(l.writer):
+		l.fenced(&takenError{footer: theirs, size: size})
+	}
+	return nil
+}
+
 // Close gives the log up without a seal: batches that are not stored are told
 // smq.ErrUnavailable, and may be stored all the same.
 func (l *Log) Close() {

@@ -216,3 +216,35 @@ func TestManyChunksRecoverAndFind(t *testing.T) {
 		verifyClean(t, st, l.Ident())
 	})
 }
+
+// An owner with nothing to store finds out that it is fenced, and its readers
+// with it.
+func TestProbe(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		st := mem.New()
+		l := mustOpen(t, config(st, ident(1, 0, 4)))
+		if err := l.Probe(t.Context()); err != nil || l.Err() != nil {
+			t.Fatalf("probe of an open log: %v, %v", err, l.Err())
+		}
+		changed := l.Changed()
+		seal, err := SealStore(t.Context(), st.Handle(), l.Ident(), nil, SealOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Probe(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		<-changed
+		if got, ok := l.Sealed(); !ok || got.Chunk != seal.Chunk || !errors.Is(l.Err(), smq.ErrSegmentSealed) {
+			t.Errorf("the log knows %+v %v, want the seal %+v", got, l.Err(), seal)
+		}
+		c := NewCursor(l)
+		c.Add(0, 0)
+		if d, err := c.Next(t.Context(), 1); !d.AtEnd || err != nil {
+			t.Errorf("a reader is told %+v %v", d, err)
+		}
+		if err := l.Probe(t.Context()); err != nil {
+			t.Errorf("probe of a stopped log: %v", err)
+		}
+	})
+}

@@ -6,7 +6,7 @@
 // versions:
 // 	protoc-gen-go v1.36.12-devel
 // 	protoc        (unknown)
-// source: broker.proto
+// source: smqpb/broker.proto
 
 package smqpb
 
@@ -58,11 +58,11 @@ func (x AckLevel) String() string {
 }
 
 func (AckLevel) Descriptor() protoreflect.EnumDescriptor {
-	return file_broker_proto_enumTypes[0].Descriptor()
+	return file_smqpb_broker_proto_enumTypes[0].Descriptor()
 }
 
 func (AckLevel) Type() protoreflect.EnumType {
-	return &file_broker_proto_enumTypes[0]
+	return &file_smqpb_broker_proto_enumTypes[0]
 }
 
 func (x AckLevel) Number() protoreflect.EnumNumber {
@@ -71,7 +71,7 @@ func (x AckLevel) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use AckLevel.Descriptor instead.
 func (AckLevel) EnumDescriptor() ([]byte, []int) {
-	return file_broker_proto_rawDescGZIP(), []int{0}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{0}
 }
 
 // What to find for each partition.
@@ -111,11 +111,11 @@ func (x OffsetsRequest_Kind) String() string {
 }
 
 func (OffsetsRequest_Kind) Descriptor() protoreflect.EnumDescriptor {
-	return file_broker_proto_enumTypes[1].Descriptor()
+	return file_smqpb_broker_proto_enumTypes[1].Descriptor()
 }
 
 func (OffsetsRequest_Kind) Type() protoreflect.EnumType {
-	return &file_broker_proto_enumTypes[1]
+	return &file_smqpb_broker_proto_enumTypes[1]
 }
 
 func (x OffsetsRequest_Kind) Number() protoreflect.EnumNumber {
@@ -124,7 +124,7 @@ func (x OffsetsRequest_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use OffsetsRequest_Kind.Descriptor instead.
 func (OffsetsRequest_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_broker_proto_rawDescGZIP(), []int{15, 0}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{15, 0}
 }
 
 type CreateTopicRequest struct {
@@ -138,7 +138,7 @@ type CreateTopicRequest struct {
 
 func (x *CreateTopicRequest) Reset() {
 	*x = CreateTopicRequest{}
-	mi := &file_broker_proto_msgTypes[0]
+	mi := &file_smqpb_broker_proto_msgTypes[0]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -150,7 +150,7 @@ func (x *CreateTopicRequest) String() string {
 func (*CreateTopicRequest) ProtoMessage() {}
 
 func (x *CreateTopicRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_broker_proto_msgTypes[0]
+	mi := &file_smqpb_broker_proto_msgTypes[0]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -163,7 +163,7 @@ func (x *CreateTopicRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTopicRequest.ProtoReflect.Descriptor instead.
 func (*CreateTopicRequest) Descriptor() ([]byte, []int) {
-	return file_broker_proto_rawDescGZIP(), []int{0}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{0}
 }
 
 func (x *CreateTopicRequest) GetTopic() string {
@@ -196,7 +196,7 @@ type CreateTopicResponse struct {
 
 func (x *CreateTopicResponse) Reset() {
 	*x = CreateTopicResponse{}
-	mi := &file_broker_proto_msgTypes[1]
+	mi := &file_smqpb_broker_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -208,7 +208,7 @@ func (x *CreateTopicResponse) String() string {
 func (*CreateTopicResponse) ProtoMessage() {}
 
 func (x *CreateTopicResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_broker_proto_msgTypes[1]
+	mi := &file_smqpb_broker_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -221,7 +221,7 @@ func (x *CreateTopicResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTopicResponse.ProtoReflect.Descriptor instead.
 func (*CreateTopicResponse) Descriptor() ([]byte, []int) {
-	return file_broker_proto_rawDescGZIP(), []int{1}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{1}
 }
 
 func (x *CreateTopicResponse) GetConfig() *TopicConfig {
@@ -241,7 +241,7 @@ type DeleteTopicRequest struct {
 
 func (x *DeleteTopicRequest) Reset() {
 	*x = DeleteTopicRequest{}
-	mi := &file_broker_proto_msgTypes[2]
+	mi := &file_smqpb_broker_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -253,7 +253,7 @@ func (x *DeleteTopicRequest) String() string {
 func (*DeleteTopicRequest) ProtoMessage() {}
 
 func (x *DeleteTopicRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_broker_proto_msgTypes[2]
+	mi := &file_smqpb_broker_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -266,7 +266,7 @@ func (x *DeleteTopicRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteTopicRequest.ProtoReflect.Descriptor instead.
 func (*DeleteTopicRequest) Descriptor() ([]byte, []int) {
-	return file_broker_proto_rawDescGZIP(), []int{2}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *DeleteTopicRequest) GetTopic() string {
@@ -291,7 +291,7 @@ type DeleteTopicResponse struct {
 
 func (x *DeleteTopicResponse) Reset() {
 	*x = DeleteTopicResponse{}
-	mi := &file_broker_proto_msgTypes[3]
+	mi := &file_smqpb_broker_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -303,7 +303,7 @@ func (x *DeleteTopicResponse) String() string {
 func (*DeleteTopicResponse) ProtoMessage() {}
 
 func (x *DeleteTopicResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_broker_proto_msgTypes[3]
+	mi := &file_smqpb_broker_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -316,7 +316,7 @@ func (x *DeleteTopicResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteTopicResponse.ProtoReflect.Descriptor instead.
 func (*DeleteTopicResponse) Descriptor() ([]byte, []int) {
-	return file_broker_proto_rawDescGZIP(), []int{3}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{3}
 }
 
 type ListTopicsRequest struct {
@@ -331,7 +331,7 @@ type ListTopicsRequest struct {
 
 func (x *ListTopicsRequest) Reset() {
 	*x = ListTopicsRequest{}
-	mi := &file_broker_proto_msgTypes[4]
+	mi := &file_smqpb_broker_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -343,7 +343,7 @@ func (x *ListTopicsRequest) String() string {
 func (*ListTopicsRequest) ProtoMessage() {}
 
 func (x *ListTopicsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_broker_proto_msgTypes[4]
+	mi := &file_smqpb_broker_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -356,7 +356,7 @@ func (x *ListTopicsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTopicsRequest.ProtoReflect.Descriptor instead.
 func (*ListTopicsRequest) Descriptor() ([]byte, []int) {
-	return file_broker_proto_rawDescGZIP(), []int{4}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ListTopicsRequest) GetNamespace() string {
@@ -398,7 +398,7 @@ type TopicSummary struct {
 
 func (x *TopicSummary) Reset() {
 	*x = TopicSummary{}
-	mi := &file_broker_proto_msgTypes[5]
+	mi := &file_smqpb_broker_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -410,7 +410,7 @@ func (x *TopicSummary) String() string {
 func (*TopicSummary) ProtoMessage() {}
 
 func (x *TopicSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_broker_proto_msgTypes[5]
+	mi := &file_smqpb_broker_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -423,7 +423,7 @@ func (x *TopicSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopicSummary.ProtoReflect.Descriptor instead.
 func (*TopicSummary) Descriptor() ([]byte, []int) {
-	return file_broker_proto_rawDescGZIP(), []int{5}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *TopicSummary) GetConfig() *TopicConfig {
@@ -457,7 +457,7 @@ type ListTopicsResponse struct {
 
 func (x *ListTopicsResponse) Reset() {
 	*x = ListTopicsResponse{}
-	mi := &file_broker_proto_msgTypes[6]
+	mi := &file_smqpb_broker_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -469,7 +469,7 @@ func (x *ListTopicsResponse) String() string {
 func (*ListTopicsResponse) ProtoMessage() {}
 
 func (x *ListTopicsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_broker_proto_msgTypes[6]
+	mi := &file_smqpb_broker_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -482,7 +482,7 @@ func (x *ListTopicsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTopicsResponse.ProtoReflect.Descriptor instead.
 func (*ListTopicsResponse) Descriptor() ([]byte, []int) {
-	return file_broker_proto_rawDescGZIP(), []int{6}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ListTopicsResponse) GetTopics() []*TopicSummary {
@@ -508,7 +508,7 @@ type DescribeTopicRequest struct {
 
 func (x *DescribeTopicRequest) Reset() {
 	*x = DescribeTopicRequest{}
-	mi := &file_broker_proto_msgTypes[7]
+	mi := &file_smqpb_broker_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -520,7 +520,7 @@ func (x *DescribeTopicRequest) String() string {
 func (*DescribeTopicRequest) ProtoMessage() {}
 
 func (x *DescribeTopicRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_broker_proto_msgTypes[7]
+	mi := &file_smqpb_broker_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -533,7 +533,7 @@ func (x *DescribeTopicRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeTopicRequest.ProtoReflect.Descriptor instead.
 func (*DescribeTopicRequest) Descriptor() ([]byte, []int) {
-	return file_broker_proto_rawDescGZIP(), []int{7}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *DescribeTopicRequest) GetTopic() string {
@@ -553,7 +553,7 @@ type DescribeTopicResponse struct {
 
 func (x *DescribeTopicResponse) Reset() {
 	*x = DescribeTopicResponse{}
-	mi := &file_broker_proto_msgTypes[8]
+	mi := &file_smqpb_broker_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -565,7 +565,7 @@ func (x *DescribeTopicResponse) String() string {
 func (*DescribeTopicResponse) ProtoMessage() {}
 
 func (x *DescribeTopicResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_broker_proto_msgTypes[8]
+	mi := &file_smqpb_broker_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -578,7 +578,7 @@ func (x *DescribeTopicResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeTopicResponse.ProtoReflect.Descriptor instead.
 func (*DescribeTopicResponse) Descriptor() ([]byte, []int) {
-	return file_broker_proto_rawDescGZIP(), []int{8}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *DescribeTopicResponse) GetConfig() *TopicConfig {
@@ -612,7 +612,7 @@ type LookupRequest struct {
 
 func (x *LookupRequest) Reset() {
 	*x = LookupRequest{}
-	mi := &file_broker_proto_msgTypes[9]
+	mi := &file_smqpb_broker_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -624,7 +624,7 @@ func (x *LookupRequest) String() string {
 func (*LookupRequest) ProtoMessage() {}
 
 func (x *LookupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_broker_proto_msgTypes[9]
+	mi := &file_smqpb_broker_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -637,7 +637,7 @@ func (x *LookupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LookupRequest.ProtoReflect.Descriptor instead.
 func (*LookupRequest) Descriptor() ([]byte, []int) {
-	return file_broker_proto_rawDescGZIP(), []int{9}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *LookupRequest) GetTopic() string {
@@ -685,7 +685,7 @@ type LookupResponse struct {
 
 func (x *LookupResponse) Reset() {
 	*x = LookupResponse{}
-	mi := &file_broker_proto_msgTypes[10]
+	mi := &file_smqpb_broker_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -697,7 +697,7 @@ func (x *LookupResponse) String() string {
 func (*LookupResponse) ProtoMessage() {}
 
 func (x *LookupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_broker_proto_msgTypes[10]
+	mi := &file_smqpb_broker_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -710,7 +710,7 @@ func (x *LookupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LookupResponse.ProtoReflect.Descriptor instead.
 func (*LookupResponse) Descriptor() ([]byte, []int) {
-	return file_broker_proto_rawDescGZIP(), []int{10}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *LookupResponse) GetConfig() *TopicConfig {
@@ -740,7 +740,7 @@ type ReportSealedRequest struct {
 
 func (x *ReportSealedRequest) Reset() {
 	*x = ReportSealedRequest{}
-	mi := &file_broker_proto_msgTypes[11]
+	mi := &file_smqpb_broker_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -752,7 +752,7 @@ func (x *ReportSealedRequest) String() string {
 func (*ReportSealedRequest) ProtoMessage() {}
 
 func (x *ReportSealedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_broker_proto_msgTypes[11]
+	mi := &file_smqpb_broker_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -765,7 +765,7 @@ func (x *ReportSealedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportSealedRequest.ProtoReflect.Descriptor instead.
 func (*ReportSealedRequest) Descriptor() ([]byte, []int) {
-	return file_broker_proto_rawDescGZIP(), []int{11}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ReportSealedRequest) GetTopic() string {
@@ -812,7 +812,7 @@ type ReportSealedResponse struct {
 
 func (x *ReportSealedResponse) Reset() {
 	*x = ReportSealedResponse{}
-	mi := &file_broker_proto_msgTypes[12]
+	mi := &file_smqpb_broker_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -824,7 +824,7 @@ func (x *ReportSealedResponse) String() string {
 func (*ReportSealedResponse) ProtoMessage() {}
 
 func (x *ReportSealedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_broker_proto_msgTypes[12]
+	mi := &file_smqpb_broker_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -837,7 +837,7 @@ func (x *ReportSealedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportSealedResponse.ProtoReflect.Descriptor instead.
 func (*ReportSealedResponse) Descriptor() ([]byte, []int) {
-	return file_broker_proto_rawDescGZIP(), []int{12}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ReportSealedResponse) GetLayout() *Layout {
@@ -856,7 +856,7 @@ type DrainBrokerRequest struct {
 
 func (x *DrainBrokerRequest) Reset() {
 	*x = DrainBrokerRequest{}
-	mi := &file_broker_proto_msgTypes[13]
+	mi := &file_smqpb_broker_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -868,7 +868,7 @@ func (x *DrainBrokerRequest) String() string {
 func (*DrainBrokerRequest) ProtoMessage() {}
 
 func (x *DrainBrokerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_broker_proto_msgTypes[13]
+	mi := &file_smqpb_broker_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -881,7 +881,7 @@ func (x *DrainBrokerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainBrokerRequest.ProtoReflect.Descriptor instead.
 func (*DrainBrokerRequest) Descriptor() ([]byte, []int) {
-	return file_broker_proto_rawDescGZIP(), []int{13}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *DrainBrokerRequest) GetBroker() string {
@@ -901,7 +901,7 @@ type DrainBrokerResponse struct {
 
 func (x *DrainBrokerResponse) Reset() {
 	*x = DrainBrokerResponse{}
-	mi := &file_broker_proto_msgTypes[14]
+	mi := &file_smqpb_broker_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -913,7 +913,7 @@ func (x *DrainBrokerResponse) String() string {
 func (*DrainBrokerResponse) ProtoMessage() {}
 
 func (x *DrainBrokerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_broker_proto_msgTypes[14]
+	mi := &file_smqpb_broker_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -926,7 +926,7 @@ func (x *DrainBrokerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainBrokerResponse.ProtoReflect.Descriptor instead.
 func (*DrainBrokerResponse) Descriptor() ([]byte, []int) {
-	return file_broker_proto_rawDescGZIP(), []int{14}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *DrainBrokerResponse) GetDone() bool {
@@ -956,7 +956,7 @@ type OffsetsRequest struct {
 
 func (x *OffsetsRequest) Reset() {
 	*x = OffsetsRequest{}
-	mi := &file_broker_proto_msgTypes[15]
+	mi := &file_smqpb_broker_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -968,7 +968,7 @@ func (x *OffsetsRequest) String() string {
 func (*OffsetsRequest) ProtoMessage() {}
 
 func (x *OffsetsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_broker_proto_msgTypes[15]
+	mi := &file_smqpb_broker_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -981,7 +981,7 @@ func (x *OffsetsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OffsetsRequest.ProtoReflect.Descriptor instead.
 func (*OffsetsRequest) Descriptor() ([]byte, []int) {
-	return file_broker_proto_rawDescGZIP(), []int{15}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *OffsetsRequest) GetTopic() string {
@@ -1031,7 +1031,7 @@ type OffsetsResponse struct {
 
 func (x *OffsetsResponse) Reset() {
 	*x = OffsetsResponse{}
-	mi := &file_broker_proto_msgTypes[16]
+	mi := &file_smqpb_broker_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1043,7 +1043,7 @@ func (x *OffsetsResponse) String() string {
 func (*OffsetsResponse) ProtoMessage() {}
 
 func (x *OffsetsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_broker_proto_msgTypes[16]
+	mi := &file_smqpb_broker_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1056,7 +1056,7 @@ func (x *OffsetsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OffsetsResponse.ProtoReflect.Descriptor instead.
 func (*OffsetsResponse) Descriptor() ([]byte, []int) {
-	return file_broker_proto_rawDescGZIP(), []int{16}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *OffsetsResponse) GetTopicId() string {
@@ -1095,7 +1095,7 @@ type ListSegmentsRequest struct {
 
 func (x *ListSegmentsRequest) Reset() {
 	*x = ListSegmentsRequest{}
-	mi := &file_broker_proto_msgTypes[17]
+	mi := &file_smqpb_broker_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1107,7 +1107,7 @@ func (x *ListSegmentsRequest) String() string {
 func (*ListSegmentsRequest) ProtoMessage() {}
 
 func (x *ListSegmentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_broker_proto_msgTypes[17]
+	mi := &file_smqpb_broker_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1120,7 +1120,7 @@ func (x *ListSegmentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSegmentsRequest.ProtoReflect.Descriptor instead.
 func (*ListSegmentsRequest) Descriptor() ([]byte, []int) {
-	return file_broker_proto_rawDescGZIP(), []int{17}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{17}
 }
 
 type SegmentStatus struct {
@@ -1143,7 +1143,7 @@ type SegmentStatus struct {
 
 func (x *SegmentStatus) Reset() {
 	*x = SegmentStatus{}
-	mi := &file_broker_proto_msgTypes[18]
+	mi := &file_smqpb_broker_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1155,7 +1155,7 @@ func (x *SegmentStatus) String() string {
 func (*SegmentStatus) ProtoMessage() {}
 
 func (x *SegmentStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_broker_proto_msgTypes[18]
+	mi := &file_smqpb_broker_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1168,7 +1168,7 @@ func (x *SegmentStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SegmentStatus.ProtoReflect.Descriptor instead.
 func (*SegmentStatus) Descriptor() ([]byte, []int) {
-	return file_broker_proto_rawDescGZIP(), []int{18}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *SegmentStatus) GetTopic() string {
@@ -1264,7 +1264,7 @@ type ListSegmentsResponse struct {
 
 func (x *ListSegmentsResponse) Reset() {
 	*x = ListSegmentsResponse{}
-	mi := &file_broker_proto_msgTypes[19]
+	mi := &file_smqpb_broker_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1276,7 +1276,7 @@ func (x *ListSegmentsResponse) String() string {
 func (*ListSegmentsResponse) ProtoMessage() {}
 
 func (x *ListSegmentsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_broker_proto_msgTypes[19]
+	mi := &file_smqpb_broker_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1289,7 +1289,7 @@ func (x *ListSegmentsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSegmentsResponse.ProtoReflect.Descriptor instead.
 func (*ListSegmentsResponse) Descriptor() ([]byte, []int) {
-	return file_broker_proto_rawDescGZIP(), []int{19}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ListSegmentsResponse) GetSegments() []*SegmentStatus {
@@ -1307,7 +1307,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_broker_proto_msgTypes[20]
+	mi := &file_smqpb_broker_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1319,7 +1319,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_broker_proto_msgTypes[20]
+	mi := &file_smqpb_broker_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1332,7 +1332,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_broker_proto_rawDescGZIP(), []int{20}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{20}
 }
 
 type DrainResponse struct {
@@ -1345,7 +1345,7 @@ type DrainResponse struct {
 
 func (x *DrainResponse) Reset() {
 	*x = DrainResponse{}
-	mi := &file_broker_proto_msgTypes[21]
+	mi := &file_smqpb_broker_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1357,7 +1357,7 @@ func (x *DrainResponse) String() string {
 func (*DrainResponse) ProtoMessage() {}
 
 func (x *DrainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_broker_proto_msgTypes[21]
+	mi := &file_smqpb_broker_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1370,7 +1370,7 @@ func (x *DrainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainResponse.ProtoReflect.Descriptor instead.
 func (*DrainResponse) Descriptor() ([]byte, []int) {
-	return file_broker_proto_rawDescGZIP(), []int{21}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *DrainResponse) GetDone() bool {
@@ -1398,7 +1398,7 @@ type SealSegmentRequest struct {
 
 func (x *SealSegmentRequest) Reset() {
 	*x = SealSegmentRequest{}
-	mi := &file_broker_proto_msgTypes[22]
+	mi := &file_smqpb_broker_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1410,7 +1410,7 @@ func (x *SealSegmentRequest) String() string {
 func (*SealSegmentRequest) ProtoMessage() {}
 
 func (x *SealSegmentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_broker_proto_msgTypes[22]
+	mi := &file_smqpb_broker_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1423,7 +1423,7 @@ func (x *SealSegmentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SealSegmentRequest.ProtoReflect.Descriptor instead.
 func (*SealSegmentRequest) Descriptor() ([]byte, []int) {
-	return file_broker_proto_rawDescGZIP(), []int{22}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *SealSegmentRequest) GetTopic() string {
@@ -1457,7 +1457,7 @@ type SealSegmentResponse struct {
 
 func (x *SealSegmentResponse) Reset() {
 	*x = SealSegmentResponse{}
-	mi := &file_broker_proto_msgTypes[23]
+	mi := &file_smqpb_broker_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1469,7 +1469,7 @@ func (x *SealSegmentResponse) String() string {
 func (*SealSegmentResponse) ProtoMessage() {}
 
 func (x *SealSegmentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_broker_proto_msgTypes[23]
+	mi := &file_smqpb_broker_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1482,7 +1482,7 @@ func (x *SealSegmentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SealSegmentResponse.ProtoReflect.Descriptor instead.
 func (*SealSegmentResponse) Descriptor() ([]byte, []int) {
-	return file_broker_proto_rawDescGZIP(), []int{23}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *SealSegmentResponse) GetSealChunk() uint64 {
@@ -1514,7 +1514,7 @@ type ErrorInfo struct {
 
 func (x *ErrorInfo) Reset() {
 	*x = ErrorInfo{}
-	mi := &file_broker_proto_msgTypes[24]
+	mi := &file_smqpb_broker_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1526,7 +1526,7 @@ func (x *ErrorInfo) String() string {
 func (*ErrorInfo) ProtoMessage() {}
 
 func (x *ErrorInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_broker_proto_msgTypes[24]
+	mi := &file_smqpb_broker_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1539,7 +1539,7 @@ func (x *ErrorInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorInfo.ProtoReflect.Descriptor instead.
 func (*ErrorInfo) Descriptor() ([]byte, []int) {
-	return file_broker_proto_rawDescGZIP(), []int{24}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ErrorInfo) GetCode() string {
@@ -1589,7 +1589,7 @@ type PublishHead struct {
 
 func (x *PublishHead) Reset() {
 	*x = PublishHead{}
-	mi := &file_broker_proto_msgTypes[25]
+	mi := &file_smqpb_broker_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1601,7 +1601,7 @@ func (x *PublishHead) String() string {
 func (*PublishHead) ProtoMessage() {}
 
 func (x *PublishHead) ProtoReflect() protoreflect.Message {
-	mi := &file_broker_proto_msgTypes[25]
+	mi := &file_smqpb_broker_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1614,7 +1614,7 @@ func (x *PublishHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishHead.ProtoReflect.Descriptor instead.
 func (*PublishHead) Descriptor() ([]byte, []int) {
-	return file_broker_proto_rawDescGZIP(), []int{25}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *PublishHead) GetHello() *PublishHello {
@@ -1642,7 +1642,7 @@ type PublishHello struct {
 
 func (x *PublishHello) Reset() {
 	*x = PublishHello{}
-	mi := &file_broker_proto_msgTypes[26]
+	mi := &file_smqpb_broker_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1654,7 +1654,7 @@ func (x *PublishHello) String() string {
 func (*PublishHello) ProtoMessage() {}
 
 func (x *PublishHello) ProtoReflect() protoreflect.Message {
-	mi := &file_broker_proto_msgTypes[26]
+	mi := &file_smqpb_broker_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1667,7 +1667,7 @@ func (x *PublishHello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishHello.ProtoReflect.Descriptor instead.
 func (*PublishHello) Descriptor() ([]byte, []int) {
-	return file_broker_proto_rawDescGZIP(), []int{26}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *PublishHello) GetTopic() string {
@@ -1703,7 +1703,7 @@ type PublishBatch struct {
 
 func (x *PublishBatch) Reset() {
 	*x = PublishBatch{}
-	mi := &file_broker_proto_msgTypes[27]
+	mi := &file_smqpb_broker_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1715,7 +1715,7 @@ func (x *PublishBatch) String() string {
 func (*PublishBatch) ProtoMessage() {}
 
 func (x *PublishBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_broker_proto_msgTypes[27]
+	mi := &file_smqpb_broker_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1728,7 +1728,7 @@ func (x *PublishBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishBatch.ProtoReflect.Descriptor instead.
 func (*PublishBatch) Descriptor() ([]byte, []int) {
-	return file_broker_proto_rawDescGZIP(), []int{27}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *PublishBatch) GetId() uint64 {
@@ -1770,7 +1770,7 @@ type PublishAcks struct {
 
 func (x *PublishAcks) Reset() {
 	*x = PublishAcks{}
-	mi := &file_broker_proto_msgTypes[28]
+	mi := &file_smqpb_broker_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1782,7 +1782,7 @@ func (x *PublishAcks) String() string {
 func (*PublishAcks) ProtoMessage() {}
 
 func (x *PublishAcks) ProtoReflect() protoreflect.Message {
-	mi := &file_broker_proto_msgTypes[28]
+	mi := &file_smqpb_broker_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1795,7 +1795,7 @@ func (x *PublishAcks) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishAcks.ProtoReflect.Descriptor instead.
 func (*PublishAcks) Descriptor() ([]byte, []int) {
-	return file_broker_proto_rawDescGZIP(), []int{28}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *PublishAcks) GetAcks() []*PublishAck {
@@ -1818,7 +1818,7 @@ type PublishAck struct {
 
 func (x *PublishAck) Reset() {
 	*x = PublishAck{}
-	mi := &file_broker_proto_msgTypes[29]
+	mi := &file_smqpb_broker_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1830,7 +1830,7 @@ func (x *PublishAck) String() string {
 func (*PublishAck) ProtoMessage() {}
 
 func (x *PublishAck) ProtoReflect() protoreflect.Message {
-	mi := &file_broker_proto_msgTypes[29]
+	mi := &file_smqpb_broker_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1843,7 +1843,7 @@ func (x *PublishAck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishAck.ProtoReflect.Descriptor instead.
 func (*PublishAck) Descriptor() ([]byte, []int) {
-	return file_broker_proto_rawDescGZIP(), []int{29}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *PublishAck) GetId() uint64 {
@@ -1895,7 +1895,7 @@ type SubscribeHead struct {
 
 func (x *SubscribeHead) Reset() {
 	*x = SubscribeHead{}
-	mi := &file_broker_proto_msgTypes[30]
+	mi := &file_smqpb_broker_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1907,7 +1907,7 @@ func (x *SubscribeHead) String() string {
 func (*SubscribeHead) ProtoMessage() {}
 
 func (x *SubscribeHead) ProtoReflect() protoreflect.Message {
-	mi := &file_broker_proto_msgTypes[30]
+	mi := &file_smqpb_broker_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1920,7 +1920,7 @@ func (x *SubscribeHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeHead.ProtoReflect.Descriptor instead.
 func (*SubscribeHead) Descriptor() ([]byte, []int) {
-	return file_broker_proto_rawDescGZIP(), []int{30}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *SubscribeHead) GetHello() *SubscribeHello {
@@ -1961,7 +1961,7 @@ type SubscribeHello struct {
 
 func (x *SubscribeHello) Reset() {
 	*x = SubscribeHello{}
-	mi := &file_broker_proto_msgTypes[31]
+	mi := &file_smqpb_broker_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1973,7 +1973,7 @@ func (x *SubscribeHello) String() string {
 func (*SubscribeHello) ProtoMessage() {}
 
 func (x *SubscribeHello) ProtoReflect() protoreflect.Message {
-	mi := &file_broker_proto_msgTypes[31]
+	mi := &file_smqpb_broker_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1986,7 +1986,7 @@ func (x *SubscribeHello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeHello.ProtoReflect.Descriptor instead.
 func (*SubscribeHello) Descriptor() ([]byte, []int) {
-	return file_broker_proto_rawDescGZIP(), []int{31}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *SubscribeHello) GetTopic() string {
@@ -2019,7 +2019,7 @@ type DeliverHead struct {
 
 func (x *DeliverHead) Reset() {
 	*x = DeliverHead{}
-	mi := &file_broker_proto_msgTypes[32]
+	mi := &file_smqpb_broker_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2031,7 +2031,7 @@ func (x *DeliverHead) String() string {
 func (*DeliverHead) ProtoMessage() {}
 
 func (x *DeliverHead) ProtoReflect() protoreflect.Message {
-	mi := &file_broker_proto_msgTypes[32]
+	mi := &file_smqpb_broker_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2044,7 +2044,7 @@ func (x *DeliverHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliverHead.ProtoReflect.Descriptor instead.
 func (*DeliverHead) Descriptor() ([]byte, []int) {
-	return file_broker_proto_rawDescGZIP(), []int{32}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *DeliverHead) GetBatches() []*DeliverBatch {
@@ -2085,7 +2085,7 @@ type DeliverBatch struct {
 
 func (x *DeliverBatch) Reset() {
 	*x = DeliverBatch{}
-	mi := &file_broker_proto_msgTypes[33]
+	mi := &file_smqpb_broker_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2097,7 +2097,7 @@ func (x *DeliverBatch) String() string {
 func (*DeliverBatch) ProtoMessage() {}
 
 func (x *DeliverBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_broker_proto_msgTypes[33]
+	mi := &file_smqpb_broker_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2110,7 +2110,7 @@ func (x *DeliverBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliverBatch.ProtoReflect.Descriptor instead.
 func (*DeliverBatch) Descriptor() ([]byte, []int) {
-	return file_broker_proto_rawDescGZIP(), []int{33}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *DeliverBatch) GetPartition() int32 {
@@ -2139,7 +2139,7 @@ type PartitionEnd struct {
 
 func (x *PartitionEnd) Reset() {
 	*x = PartitionEnd{}
-	mi := &file_broker_proto_msgTypes[34]
+	mi := &file_smqpb_broker_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2151,7 +2151,7 @@ func (x *PartitionEnd) String() string {
 func (*PartitionEnd) ProtoMessage() {}
 
 func (x *PartitionEnd) ProtoReflect() protoreflect.Message {
-	mi := &file_broker_proto_msgTypes[34]
+	mi := &file_smqpb_broker_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2164,7 +2164,7 @@ func (x *PartitionEnd) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionEnd.ProtoReflect.Descriptor instead.
 func (*PartitionEnd) Descriptor() ([]byte, []int) {
-	return file_broker_proto_rawDescGZIP(), []int{34}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *PartitionEnd) GetPartition() int32 {
@@ -2195,11 +2195,11 @@ func (x *PartitionEnd) GetSegment() uint64 {
 	return 0
 }
 
-var File_broker_proto protoreflect.FileDescriptor
+var File_smqpb_broker_proto protoreflect.FileDescriptor
 
-const file_broker_proto_rawDesc = "" +
+const file_smqpb_broker_proto_rawDesc = "" +
 	"\n" +
-	"\fbroker.proto\x12\x06smq.v1\x1a\vtopic.proto\"\\\n" +
+	"\x12smqpb/broker.proto\x12\x06smq.v1\x1a\x11smqpb/topic.proto\"\\\n" +
 	"\x12CreateTopicRequest\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x1e\n" +
 	"\n" +
@@ -2379,20 +2379,20 @@ const file_broker_proto_rawDesc = "" +
 	"\vSealSegment\x12\x1a.smq.v1.SealSegmentRequest\x1a\x1b.smq.v1.SealSegmentResponseB$Z\"github.com/seaweedmq/smq/lib/smqpbb\x06proto3"
 
 var (
-	file_broker_proto_rawDescOnce sync.Once
-	file_broker_proto_rawDescData []byte
+	file_smqpb_broker_proto_rawDescOnce sync.Once
+	file_smqpb_broker_proto_rawDescData []byte
 )
 
-func file_broker_proto_rawDescGZIP() []byte {
-	file_broker_proto_rawDescOnce.Do(func() {
-		file_broker_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_broker_proto_rawDesc), len(file_broker_proto_rawDesc)))
+func file_smqpb_broker_proto_rawDescGZIP() []byte {
+	file_smqpb_broker_proto_rawDescOnce.Do(func() {
+		file_smqpb_broker_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_smqpb_broker_proto_rawDesc), len(file_smqpb_broker_proto_rawDesc)))
 	})
-	return file_broker_proto_rawDescData
+	return file_smqpb_broker_proto_rawDescData
 }
 
-var file_broker_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_broker_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
-var file_broker_proto_goTypes = []any{
+var file_smqpb_broker_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_smqpb_broker_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
+var file_smqpb_broker_proto_goTypes = []any{
 	(AckLevel)(0),                 // 0: smq.v1.AckLevel
 	(OffsetsRequest_Kind)(0),      // 1: smq.v1.OffsetsRequest.Kind
 	(*CreateTopicRequest)(nil),    // 2: smq.v1.CreateTopicRequest
@@ -2433,7 +2433,7 @@ var file_broker_proto_goTypes = []any{
 	(*TopicConfig)(nil),           // 37: smq.v1.TopicConfig
 	(*Layout)(nil),                // 38: smq.v1.Layout
 }
-var file_broker_proto_depIdxs = []int32{
+var file_smqpb_broker_proto_depIdxs = []int32{
 	37, // 0: smq.v1.CreateTopicResponse.config:type_name -> smq.v1.TopicConfig
 	37, // 1: smq.v1.TopicSummary.config:type_name -> smq.v1.TopicConfig
 	7,  // 2: smq.v1.ListTopicsResponse.topics:type_name -> smq.v1.TopicSummary
@@ -2483,28 +2483,28 @@ var file_broker_proto_depIdxs = []int32{
 	0,  // [0:20] is the sub-list for field type_name
 }
 
-func init() { file_broker_proto_init() }
-func file_broker_proto_init() {
-	if File_broker_proto != nil {
+func init() { file_smqpb_broker_proto_init() }
+func file_smqpb_broker_proto_init() {
+	if File_smqpb_broker_proto != nil {
 		return
 	}
-	file_topic_proto_init()
+	file_smqpb_topic_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
-			RawDescriptor: unsafe.Slice(unsafe.StringData(file_broker_proto_rawDesc), len(file_broker_proto_rawDesc)),
+			RawDescriptor: unsafe.Slice(unsafe.StringData(file_smqpb_broker_proto_rawDesc), len(file_smqpb_broker_proto_rawDesc)),
 			NumEnums:      2,
 			NumMessages:   35,
 			NumExtensions: 0,
 			NumServices:   2,
 		},
-		GoTypes:           file_broker_proto_goTypes,
-		DependencyIndexes: file_broker_proto_depIdxs,
-		EnumInfos:         file_broker_proto_enumTypes,
-		MessageInfos:      file_broker_proto_msgTypes,
+		GoTypes:           file_smqpb_broker_proto_goTypes,
+		DependencyIndexes: file_smqpb_broker_proto_depIdxs,
+		EnumInfos:         file_smqpb_broker_proto_enumTypes,
+		MessageInfos:      file_smqpb_broker_proto_msgTypes,
 	}.Build()
-	File_broker_proto = out.File
-	file_broker_proto_goTypes = nil
-	file_broker_proto_depIdxs = nil
+	File_smqpb_broker_proto = out.File
+	file_smqpb_broker_proto_goTypes = nil
+	file_smqpb_broker_proto_depIdxs = nil
 }

@@ -6,7 +6,7 @@
 // versions:
 // - protoc-gen-go-grpc v1.6.2
 // - protoc             (unknown)
-// source: broker.proto
+// source: smqpb/broker.proto
 
 package smqpb
 
@@ -365,7 +365,7 @@ var Leader_ServiceDesc = grpc.ServiceDesc{
 		},
 	},
 	Streams:  []grpc.StreamDesc{},
-	Metadata: "broker.proto",
+	Metadata: "smqpb/broker.proto",
 }
 
 const (
@@ -595,5 +595,5 @@ var Broker_ServiceDesc = grpc.ServiceDesc{
 		},
 	},
 	Streams:  []grpc.StreamDesc{},
-	Metadata: "broker.proto",
+	Metadata: "smqpb/broker.proto",
 }

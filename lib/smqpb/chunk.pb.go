@@ -4,7 +4,7 @@
 // versions:
 // 	protoc-gen-go v1.36.12-devel
 // 	protoc        (unknown)
-// source: chunk.proto
+// source: smqpb/chunk.proto
 
 package smqpb
 
@@ -51,7 +51,7 @@ type ChunkFooter struct {
 
 func (x *ChunkFooter) Reset() {
 	*x = ChunkFooter{}
-	mi := &file_chunk_proto_msgTypes[0]
+	mi := &file_smqpb_chunk_proto_msgTypes[0]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -63,7 +63,7 @@ func (x *ChunkFooter) String() string {
 func (*ChunkFooter) ProtoMessage() {}
 
 func (x *ChunkFooter) ProtoReflect() protoreflect.Message {
-	mi := &file_chunk_proto_msgTypes[0]
+	mi := &file_smqpb_chunk_proto_msgTypes[0]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -76,7 +76,7 @@ func (x *ChunkFooter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChunkFooter.ProtoReflect.Descriptor instead.
 func (*ChunkFooter) Descriptor() ([]byte, []int) {
-	return file_chunk_proto_rawDescGZIP(), []int{0}
+	return file_smqpb_chunk_proto_rawDescGZIP(), []int{0}
 }
 
 func (x *ChunkFooter) GetFormat() uint32 {
@@ -228,7 +228,7 @@ type PartitionBlock struct {
 
 func (x *PartitionBlock) Reset() {
 	*x = PartitionBlock{}
-	mi := &file_chunk_proto_msgTypes[1]
+	mi := &file_smqpb_chunk_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -240,7 +240,7 @@ func (x *PartitionBlock) String() string {
 func (*PartitionBlock) ProtoMessage() {}
 
 func (x *PartitionBlock) ProtoReflect() protoreflect.Message {
-	mi := &file_chunk_proto_msgTypes[1]
+	mi := &file_smqpb_chunk_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -253,7 +253,7 @@ func (x *PartitionBlock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionBlock.ProtoReflect.Descriptor instead.
 func (*PartitionBlock) Descriptor() ([]byte, []int) {
-	return file_chunk_proto_rawDescGZIP(), []int{1}
+	return file_smqpb_chunk_proto_rawDescGZIP(), []int{1}
 }
 
 func (x *PartitionBlock) GetPartition() int32 {
@@ -357,7 +357,7 @@ type ProducerState struct {
 
 func (x *ProducerState) Reset() {
 	*x = ProducerState{}
-	mi := &file_chunk_proto_msgTypes[2]
+	mi := &file_smqpb_chunk_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -369,7 +369,7 @@ func (x *ProducerState) String() string {
 func (*ProducerState) ProtoMessage() {}
 
 func (x *ProducerState) ProtoReflect() protoreflect.Message {
-	mi := &file_chunk_proto_msgTypes[2]
+	mi := &file_smqpb_chunk_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -382,7 +382,7 @@ func (x *ProducerState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProducerState.ProtoReflect.Descriptor instead.
 func (*ProducerState) Descriptor() ([]byte, []int) {
-	return file_chunk_proto_rawDescGZIP(), []int{2}
+	return file_smqpb_chunk_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *ProducerState) GetProducerId() int64 {
@@ -453,7 +453,7 @@ type Snapshot struct {
 
 func (x *Snapshot) Reset() {
 	*x = Snapshot{}
-	mi := &file_chunk_proto_msgTypes[3]
+	mi := &file_smqpb_chunk_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -465,7 +465,7 @@ func (x *Snapshot) String() string {
 func (*Snapshot) ProtoMessage() {}
 
 func (x *Snapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_chunk_proto_msgTypes[3]
+	mi := &file_smqpb_chunk_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -478,7 +478,7 @@ func (x *Snapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
 func (*Snapshot) Descriptor() ([]byte, []int) {
-	return file_chunk_proto_rawDescGZIP(), []int{3}
+	return file_smqpb_chunk_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Snapshot) GetPartitions() []int32 {
@@ -537,7 +537,7 @@ type Predecessor struct {
 
 func (x *Predecessor) Reset() {
 	*x = Predecessor{}
-	mi := &file_chunk_proto_msgTypes[4]
+	mi := &file_smqpb_chunk_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -549,7 +549,7 @@ func (x *Predecessor) String() string {
 func (*Predecessor) ProtoMessage() {}
 
 func (x *Predecessor) ProtoReflect() protoreflect.Message {
-	mi := &file_chunk_proto_msgTypes[4]
+	mi := &file_smqpb_chunk_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -562,7 +562,7 @@ func (x *Predecessor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Predecessor.ProtoReflect.Descriptor instead.
 func (*Predecessor) Descriptor() ([]byte, []int) {
-	return file_chunk_proto_rawDescGZIP(), []int{4}
+	return file_smqpb_chunk_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Predecessor) GetSegment() uint64 {
@@ -600,11 +600,11 @@ func (x *Predecessor) GetSealHash() []byte {
 	return nil
 }
 
-var File_chunk_proto protoreflect.FileDescriptor
+var File_smqpb_chunk_proto protoreflect.FileDescriptor
 
-const file_chunk_proto_rawDesc = "" +
+const file_smqpb_chunk_proto_rawDesc = "" +
 	"\n" +
-	"\vchunk.proto\x12\x06smq.v1\"\xa0\x04\n" +
+	"\x11smqpb/chunk.proto\x12\x06smq.v1\"\xa0\x04\n" +
 	"\vChunkFooter\x12\x16\n" +
 	"\x06format\x18\x01 \x01(\rR\x06format\x12\x14\n" +
 	"\x05topic\x18\x02 \x01(\tR\x05topic\x12\x19\n" +
@@ -669,26 +669,26 @@ const file_chunk_proto_rawDesc = "" +
 	"\tseal_hash\x18\x05 \x01(\fR\bsealHashB$Z\"github.com/seaweedmq/smq/lib/smqpbb\x06proto3"
 
 var (
-	file_chunk_proto_rawDescOnce sync.Once
-	file_chunk_proto_rawDescData []byte
+	file_smqpb_chunk_proto_rawDescOnce sync.Once
+	file_smqpb_chunk_proto_rawDescData []byte
 )
 
-func file_chunk_proto_rawDescGZIP() []byte {
-	file_chunk_proto_rawDescOnce.Do(func() {
-		file_chunk_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_chunk_proto_rawDesc), len(file_chunk_proto_rawDesc)))
+func file_smqpb_chunk_proto_rawDescGZIP() []byte {
+	file_smqpb_chunk_proto_rawDescOnce.Do(func() {
+		file_smqpb_chunk_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_smqpb_chunk_proto_rawDesc), len(file_smqpb_chunk_proto_rawDesc)))
 	})
-	return file_chunk_proto_rawDescData
+	return file_smqpb_chunk_proto_rawDescData
 }
 
-var file_chunk_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
-var file_chunk_proto_goTypes = []any{
+var file_smqpb_chunk_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_smqpb_chunk_proto_goTypes = []any{
 	(*ChunkFooter)(nil),    // 0: smq.v1.ChunkFooter
 	(*PartitionBlock)(nil), // 1: smq.v1.PartitionBlock
 	(*ProducerState)(nil),  // 2: smq.v1.ProducerState
 	(*Snapshot)(nil),       // 3: smq.v1.Snapshot
 	(*Predecessor)(nil),    // 4: smq.v1.Predecessor
 }
-var file_chunk_proto_depIdxs = []int32{
+var file_smqpb_chunk_proto_depIdxs = []int32{
 	1, // 0: smq.v1.ChunkFooter.blocks:type_name -> smq.v1.PartitionBlock
 	2, // 1: smq.v1.ChunkFooter.producers:type_name -> smq.v1.ProducerState
 	3, // 2: smq.v1.ChunkFooter.snapshot:type_name -> smq.v1.Snapshot
@@ -701,26 +701,26 @@ var file_chunk_proto_depIdxs = []int32{
 	0, // [0:5] is the sub-list for field type_name
 }
 
-func init() { file_chunk_proto_init() }
-func file_chunk_proto_init() {
-	if File_chunk_proto != nil {
+func init() { file_smqpb_chunk_proto_init() }
+func file_smqpb_chunk_proto_init() {
+	if File_smqpb_chunk_proto != nil {
 		return
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
-			RawDescriptor: unsafe.Slice(unsafe.StringData(file_chunk_proto_rawDesc), len(file_chunk_proto_rawDesc)),
+			RawDescriptor: unsafe.Slice(unsafe.StringData(file_smqpb_chunk_proto_rawDesc), len(file_smqpb_chunk_proto_rawDesc)),
 			NumEnums:      0,
 			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
-		GoTypes:           file_chunk_proto_goTypes,
-		DependencyIndexes: file_chunk_proto_depIdxs,
-		MessageInfos:      file_chunk_proto_msgTypes,
+		GoTypes:           file_smqpb_chunk_proto_goTypes,
+		DependencyIndexes: file_smqpb_chunk_proto_depIdxs,
+		MessageInfos:      file_smqpb_chunk_proto_msgTypes,
 	}.Build()
-	File_chunk_proto = out.File
-	file_chunk_proto_goTypes = nil
-	file_chunk_proto_depIdxs = nil
+	File_smqpb_chunk_proto = out.File
+	file_smqpb_chunk_proto_goTypes = nil
+	file_smqpb_chunk_proto_depIdxs = nil
 }

@@ -4,7 +4,7 @@
 // versions:
 // 	protoc-gen-go v1.36.12-devel
 // 	protoc        (unknown)
-// source: master.proto
+// source: smqpb/master.proto
 
 package smqpb
 
@@ -36,7 +36,7 @@ type Heartbeat struct {
 
 func (x *Heartbeat) Reset() {
 	*x = Heartbeat{}
-	mi := &file_master_proto_msgTypes[0]
+	mi := &file_smqpb_master_proto_msgTypes[0]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -48,7 +48,7 @@ func (x *Heartbeat) String() string {
 func (*Heartbeat) ProtoMessage() {}
 
 func (x *Heartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_master_proto_msgTypes[0]
+	mi := &file_smqpb_master_proto_msgTypes[0]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -61,7 +61,7 @@ func (x *Heartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
 func (*Heartbeat) Descriptor() ([]byte, []int) {
-	return file_master_proto_rawDescGZIP(), []int{0}
+	return file_smqpb_master_proto_rawDescGZIP(), []int{0}
 }
 
 func (x *Heartbeat) GetHello() *Hello {
@@ -116,7 +116,7 @@ type Hello struct {
 
 func (x *Hello) Reset() {
 	*x = Hello{}
-	mi := &file_master_proto_msgTypes[1]
+	mi := &file_smqpb_master_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -128,7 +128,7 @@ func (x *Hello) String() string {
 func (*Hello) ProtoMessage() {}
 
 func (x *Hello) ProtoReflect() protoreflect.Message {
-	mi := &file_master_proto_msgTypes[1]
+	mi := &file_smqpb_master_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -141,7 +141,7 @@ func (x *Hello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hello.ProtoReflect.Descriptor instead.
 func (*Hello) Descriptor() ([]byte, []int) {
-	return file_master_proto_rawDescGZIP(), []int{1}
+	return file_smqpb_master_proto_rawDescGZIP(), []int{1}
 }
 
 func (x *Hello) GetBroker() string {
@@ -199,7 +199,7 @@ type Load struct {
 
 func (x *Load) Reset() {
 	*x = Load{}
-	mi := &file_master_proto_msgTypes[2]
+	mi := &file_smqpb_master_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -211,7 +211,7 @@ func (x *Load) String() string {
 func (*Load) ProtoMessage() {}
 
 func (x *Load) ProtoReflect() protoreflect.Message {
-	mi := &file_master_proto_msgTypes[2]
+	mi := &file_smqpb_master_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -224,7 +224,7 @@ func (x *Load) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Load.ProtoReflect.Descriptor instead.
 func (*Load) Descriptor() ([]byte, []int) {
-	return file_master_proto_rawDescGZIP(), []int{2}
+	return file_smqpb_master_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Load) GetMessagesPerSecond() float64 {
@@ -280,7 +280,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_master_proto_msgTypes[3]
+	mi := &file_smqpb_master_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -292,7 +292,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_master_proto_msgTypes[3]
+	mi := &file_smqpb_master_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -305,7 +305,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_master_proto_rawDescGZIP(), []int{3}
+	return file_smqpb_master_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Grant) GetSequence() uint64 {
@@ -375,7 +375,7 @@ type LeaderInfo struct {
 
 func (x *LeaderInfo) Reset() {
 	*x = LeaderInfo{}
-	mi := &file_master_proto_msgTypes[4]
+	mi := &file_smqpb_master_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -387,7 +387,7 @@ func (x *LeaderInfo) String() string {
 func (*LeaderInfo) ProtoMessage() {}
 
 func (x *LeaderInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_master_proto_msgTypes[4]
+	mi := &file_smqpb_master_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -400,7 +400,7 @@ func (x *LeaderInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaderInfo.ProtoReflect.Descriptor instead.
 func (*LeaderInfo) Descriptor() ([]byte, []int) {
-	return file_master_proto_rawDescGZIP(), []int{4}
+	return file_smqpb_master_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *LeaderInfo) GetBroker() string {
@@ -443,7 +443,7 @@ type BrokerInfo struct {
 
 func (x *BrokerInfo) Reset() {
 	*x = BrokerInfo{}
-	mi := &file_master_proto_msgTypes[5]
+	mi := &file_smqpb_master_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -455,7 +455,7 @@ func (x *BrokerInfo) String() string {
 func (*BrokerInfo) ProtoMessage() {}
 
 func (x *BrokerInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_master_proto_msgTypes[5]
+	mi := &file_smqpb_master_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -468,7 +468,7 @@ func (x *BrokerInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BrokerInfo.ProtoReflect.Descriptor instead.
 func (*BrokerInfo) Descriptor() ([]byte, []int) {
-	return file_master_proto_rawDescGZIP(), []int{5}
+	return file_smqpb_master_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *BrokerInfo) GetId() string {
@@ -547,7 +547,7 @@ type MasterInfo struct {
 
 func (x *MasterInfo) Reset() {
 	*x = MasterInfo{}
-	mi := &file_master_proto_msgTypes[6]
+	mi := &file_smqpb_master_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -559,7 +559,7 @@ func (x *MasterInfo) String() string {
 func (*MasterInfo) ProtoMessage() {}
 
 func (x *MasterInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_master_proto_msgTypes[6]
+	mi := &file_smqpb_master_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -572,7 +572,7 @@ func (x *MasterInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MasterInfo.ProtoReflect.Descriptor instead.
 func (*MasterInfo) Descriptor() ([]byte, []int) {
-	return file_master_proto_rawDescGZIP(), []int{6}
+	return file_smqpb_master_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *MasterInfo) GetId() string {
@@ -618,7 +618,7 @@ type ClusterRequest struct {
 
 func (x *ClusterRequest) Reset() {
 	*x = ClusterRequest{}
-	mi := &file_master_proto_msgTypes[7]
+	mi := &file_smqpb_master_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -630,7 +630,7 @@ func (x *ClusterRequest) String() string {
 func (*ClusterRequest) ProtoMessage() {}
 
 func (x *ClusterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_master_proto_msgTypes[7]
+	mi := &file_smqpb_master_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -643,7 +643,7 @@ func (x *ClusterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClusterRequest.ProtoReflect.Descriptor instead.
 func (*ClusterRequest) Descriptor() ([]byte, []int) {
-	return file_master_proto_rawDescGZIP(), []int{7}
+	return file_smqpb_master_proto_rawDescGZIP(), []int{7}
 }
 
 type ClusterInfo struct {
@@ -662,7 +662,7 @@ type ClusterInfo struct {
 
 func (x *ClusterInfo) Reset() {
 	*x = ClusterInfo{}
-	mi := &file_master_proto_msgTypes[8]
+	mi := &file_smqpb_master_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -674,7 +674,7 @@ func (x *ClusterInfo) String() string {
 func (*ClusterInfo) ProtoMessage() {}
 
 func (x *ClusterInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_master_proto_msgTypes[8]
+	mi := &file_smqpb_master_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -687,7 +687,7 @@ func (x *ClusterInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClusterInfo.ProtoReflect.Descriptor instead.
 func (*ClusterInfo) Descriptor() ([]byte, []int) {
-	return file_master_proto_rawDescGZIP(), []int{8}
+	return file_smqpb_master_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ClusterInfo) GetClusterId() string {
@@ -755,7 +755,7 @@ type AnnounceRequest struct {
 
 func (x *AnnounceRequest) Reset() {
 	*x = AnnounceRequest{}
-	mi := &file_master_proto_msgTypes[9]
+	mi := &file_smqpb_master_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -767,7 +767,7 @@ func (x *AnnounceRequest) String() string {
 func (*AnnounceRequest) ProtoMessage() {}
 
 func (x *AnnounceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_master_proto_msgTypes[9]
+	mi := &file_smqpb_master_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -780,7 +780,7 @@ func (x *AnnounceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnnounceRequest.ProtoReflect.Descriptor instead.
 func (*AnnounceRequest) Descriptor() ([]byte, []int) {
-	return file_master_proto_rawDescGZIP(), []int{9}
+	return file_smqpb_master_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *AnnounceRequest) GetMaster() *MasterInfo {
@@ -798,7 +798,7 @@ type AnnounceResponse struct {
 
 func (x *AnnounceResponse) Reset() {
 	*x = AnnounceResponse{}
-	mi := &file_master_proto_msgTypes[10]
+	mi := &file_smqpb_master_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -810,7 +810,7 @@ func (x *AnnounceResponse) String() string {
 func (*AnnounceResponse) ProtoMessage() {}
 
 func (x *AnnounceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_master_proto_msgTypes[10]
+	mi := &file_smqpb_master_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -823,14 +823,14 @@ func (x *AnnounceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnnounceResponse.ProtoReflect.Descriptor instead.
 func (*AnnounceResponse) Descriptor() ([]byte, []int) {
-	return file_master_proto_rawDescGZIP(), []int{10}
+	return file_smqpb_master_proto_rawDescGZIP(), []int{10}
 }
 
-var File_master_proto protoreflect.FileDescriptor
+var File_smqpb_master_proto protoreflect.FileDescriptor
 
-const file_master_proto_rawDesc = "" +
+const file_smqpb_master_proto_rawDesc = "" +
 	"\n" +
-	"\fmaster.proto\x12\x06smq.v1\"\xa0\x01\n" +
+	"\x12smqpb/master.proto\x12\x06smq.v1\"\xa0\x01\n" +
 	"\tHeartbeat\x12#\n" +
 	"\x05hello\x18\x01 \x01(\v2\r.smq.v1.HelloR\x05hello\x12\x1a\n" +
 	"\bsequence\x18\x02 \x01(\x04R\bsequence\x12\x1a\n" +
@@ -906,19 +906,19 @@ const file_master_proto_rawDesc = "" +
 	"\bAnnounce\x12\x17.smq.v1.AnnounceRequest\x1a\x18.smq.v1.AnnounceResponseB$Z\"github.com/seaweedmq/smq/lib/smqpbb\x06proto3"
 
 var (
-	file_master_proto_rawDescOnce sync.Once
-	file_master_proto_rawDescData []byte
+	file_smqpb_master_proto_rawDescOnce sync.Once
+	file_smqpb_master_proto_rawDescData []byte
 )
 
-func file_master_proto_rawDescGZIP() []byte {
-	file_master_proto_rawDescOnce.Do(func() {
-		file_master_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_master_proto_rawDesc), len(file_master_proto_rawDesc)))
+func file_smqpb_master_proto_rawDescGZIP() []byte {
+	file_smqpb_master_proto_rawDescOnce.Do(func() {
+		file_smqpb_master_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_smqpb_master_proto_rawDesc), len(file_smqpb_master_proto_rawDesc)))
 	})
-	return file_master_proto_rawDescData
+	return file_smqpb_master_proto_rawDescData
 }
 
-var file_master_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
-var file_master_proto_goTypes = []any{
+var file_smqpb_master_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_smqpb_master_proto_goTypes = []any{
 	(*Heartbeat)(nil),        // 0: smq.v1.Heartbeat
 	(*Hello)(nil),            // 1: smq.v1.Hello
 	(*Load)(nil),             // 2: smq.v1.Load
@@ -931,7 +931,7 @@ var file_master_proto_goTypes = []any{
 	(*AnnounceRequest)(nil),  // 9: smq.v1.AnnounceRequest
 	(*AnnounceResponse)(nil), // 10: smq.v1.AnnounceResponse
 }
-var file_master_proto_depIdxs = []int32{
+var file_smqpb_master_proto_depIdxs = []int32{
 	1,  // 0: smq.v1.Heartbeat.hello:type_name -> smq.v1.Hello
 	2,  // 1: smq.v1.Heartbeat.load:type_name -> smq.v1.Load
 	4,  // 2: smq.v1.Grant.leader:type_name -> smq.v1.LeaderInfo
@@ -956,26 +956,26 @@ var file_master_proto_depIdxs = []int32{
 	0,  // [0:9] is the sub-list for field type_name
 }
 
-func init() { file_master_proto_init() }
-func file_master_proto_init() {
-	if File_master_proto != nil {
+func init() { file_smqpb_master_proto_init() }
+func file_smqpb_master_proto_init() {
+	if File_smqpb_master_proto != nil {
 		return
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
-			RawDescriptor: unsafe.Slice(unsafe.StringData(file_master_proto_rawDesc), len(file_master_proto_rawDesc)),
+			RawDescriptor: unsafe.Slice(unsafe.StringData(file_smqpb_master_proto_rawDesc), len(file_smqpb_master_proto_rawDesc)),
 			NumEnums:      0,
 			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
-		GoTypes:           file_master_proto_goTypes,
-		DependencyIndexes: file_master_proto_depIdxs,
-		MessageInfos:      file_master_proto_msgTypes,
+		GoTypes:           file_smqpb_master_proto_goTypes,
+		DependencyIndexes: file_smqpb_master_proto_depIdxs,
+		MessageInfos:      file_smqpb_master_proto_msgTypes,
 	}.Build()
-	File_master_proto = out.File
-	file_master_proto_goTypes = nil
-	file_master_proto_depIdxs = nil
+	File_smqpb_master_proto = out.File
+	file_smqpb_master_proto_goTypes = nil
+	file_smqpb_master_proto_depIdxs = nil
 }

@@ -4,7 +4,7 @@
 // versions:
 // - protoc-gen-go-grpc v1.6.2
 // - protoc             (unknown)
-// source: master.proto
+// source: smqpb/master.proto
 
 package smqpb
 
@@ -245,5 +245,5 @@ var Master_ServiceDesc = grpc.ServiceDesc{
 			ServerStreams: true,
 		},
 	},
-	Metadata: "master.proto",
+	Metadata: "smqpb/master.proto",
 }

@@ -4,7 +4,7 @@
 // versions:
 // 	protoc-gen-go v1.36.12-devel
 // 	protoc        (unknown)
-// source: topic.proto
+// source: smqpb/topic.proto
 
 package smqpb
 
@@ -37,7 +37,7 @@ type TopicConfig struct {
 
 func (x *TopicConfig) Reset() {
 	*x = TopicConfig{}
-	mi := &file_topic_proto_msgTypes[0]
+	mi := &file_smqpb_topic_proto_msgTypes[0]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -49,7 +49,7 @@ func (x *TopicConfig) String() string {
 func (*TopicConfig) ProtoMessage() {}
 
 func (x *TopicConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_topic_proto_msgTypes[0]
+	mi := &file_smqpb_topic_proto_msgTypes[0]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -62,7 +62,7 @@ func (x *TopicConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopicConfig.ProtoReflect.Descriptor instead.
 func (*TopicConfig) Descriptor() ([]byte, []int) {
-	return file_topic_proto_rawDescGZIP(), []int{0}
+	return file_smqpb_topic_proto_rawDescGZIP(), []int{0}
 }
 
 func (x *TopicConfig) GetTopic() string {
@@ -116,7 +116,7 @@ type Segment struct {
 
 func (x *Segment) Reset() {
 	*x = Segment{}
-	mi := &file_topic_proto_msgTypes[1]
+	mi := &file_smqpb_topic_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -128,7 +128,7 @@ func (x *Segment) String() string {
 func (*Segment) ProtoMessage() {}
 
 func (x *Segment) ProtoReflect() protoreflect.Message {
-	mi := &file_topic_proto_msgTypes[1]
+	mi := &file_smqpb_topic_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -141,7 +141,7 @@ func (x *Segment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Segment.ProtoReflect.Descriptor instead.
 func (*Segment) Descriptor() ([]byte, []int) {
-	return file_topic_proto_rawDescGZIP(), []int{1}
+	return file_smqpb_topic_proto_rawDescGZIP(), []int{1}
 }
 
 func (x *Segment) GetId() uint64 {
@@ -204,7 +204,7 @@ type Replica struct {
 
 func (x *Replica) Reset() {
 	*x = Replica{}
-	mi := &file_topic_proto_msgTypes[2]
+	mi := &file_smqpb_topic_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -216,7 +216,7 @@ func (x *Replica) String() string {
 func (*Replica) ProtoMessage() {}
 
 func (x *Replica) ProtoReflect() protoreflect.Message {
-	mi := &file_topic_proto_msgTypes[2]
+	mi := &file_smqpb_topic_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -229,7 +229,7 @@ func (x *Replica) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Replica.ProtoReflect.Descriptor instead.
 func (*Replica) Descriptor() ([]byte, []int) {
-	return file_topic_proto_rawDescGZIP(), []int{2}
+	return file_smqpb_topic_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Replica) GetBroker() string {
@@ -264,7 +264,7 @@ type SealedSegment struct {
 
 func (x *SealedSegment) Reset() {
 	*x = SealedSegment{}
-	mi := &file_topic_proto_msgTypes[3]
+	mi := &file_smqpb_topic_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -276,7 +276,7 @@ func (x *SealedSegment) String() string {
 func (*SealedSegment) ProtoMessage() {}
 
 func (x *SealedSegment) ProtoReflect() protoreflect.Message {
-	mi := &file_topic_proto_msgTypes[3]
+	mi := &file_smqpb_topic_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -289,7 +289,7 @@ func (x *SealedSegment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SealedSegment.ProtoReflect.Descriptor instead.
 func (*SealedSegment) Descriptor() ([]byte, []int) {
-	return file_topic_proto_rawDescGZIP(), []int{3}
+	return file_smqpb_topic_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *SealedSegment) GetId() uint64 {
@@ -372,7 +372,7 @@ type Layout struct {
 
 func (x *Layout) Reset() {
 	*x = Layout{}
-	mi := &file_topic_proto_msgTypes[4]
+	mi := &file_smqpb_topic_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -384,7 +384,7 @@ func (x *Layout) String() string {
 func (*Layout) ProtoMessage() {}
 
 func (x *Layout) ProtoReflect() protoreflect.Message {
-	mi := &file_topic_proto_msgTypes[4]
+	mi := &file_smqpb_topic_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -397,7 +397,7 @@ func (x *Layout) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Layout.ProtoReflect.Descriptor instead.
 func (*Layout) Descriptor() ([]byte, []int) {
-	return file_topic_proto_rawDescGZIP(), []int{4}
+	return file_smqpb_topic_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Layout) GetVersion() uint64 {
@@ -456,11 +456,11 @@ func (x *Layout) GetTerm() uint64 {
 	return 0
 }
 
-var File_topic_proto protoreflect.FileDescriptor
+var File_smqpb_topic_proto protoreflect.FileDescriptor
 
-const file_topic_proto_rawDesc = "" +
+const file_smqpb_topic_proto_rawDesc = "" +
 	"\n" +
-	"\vtopic.proto\x12\x06smq.v1\x1a\vchunk.proto\"\x8f\x01\n" +
+	"\x11smqpb/topic.proto\x12\x06smq.v1\x1a\x11smqpb/chunk.proto\"\x8f\x01\n" +
 	"\vTopicConfig\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x19\n" +
 	"\btopic_id\x18\x02 \x01(\tR\atopicId\x12\x1e\n" +
@@ -504,19 +504,19 @@ const file_topic_proto_rawDesc = "" +
 	"\x04term\x18\b \x01(\x04R\x04termB$Z\"github.com/seaweedmq/smq/lib/smqpbb\x06proto3"
 
 var (
-	file_topic_proto_rawDescOnce sync.Once
-	file_topic_proto_rawDescData []byte
+	file_smqpb_topic_proto_rawDescOnce sync.Once
+	file_smqpb_topic_proto_rawDescData []byte
 )
 
-func file_topic_proto_rawDescGZIP() []byte {
-	file_topic_proto_rawDescOnce.Do(func() {
-		file_topic_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_topic_proto_rawDesc), len(file_topic_proto_rawDesc)))
+func file_smqpb_topic_proto_rawDescGZIP() []byte {
+	file_smqpb_topic_proto_rawDescOnce.Do(func() {
+		file_smqpb_topic_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_smqpb_topic_proto_rawDesc), len(file_smqpb_topic_proto_rawDesc)))
 	})
-	return file_topic_proto_rawDescData
+	return file_smqpb_topic_proto_rawDescData
 }
 
-var file_topic_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
-var file_topic_proto_goTypes = []any{
+var file_smqpb_topic_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_smqpb_topic_proto_goTypes = []any{
 	(*TopicConfig)(nil),   // 0: smq.v1.TopicConfig
 	(*Segment)(nil),       // 1: smq.v1.Segment
 	(*Replica)(nil),       // 2: smq.v1.Replica
@@ -524,7 +524,7 @@ var file_topic_proto_goTypes = []any{
 	(*Layout)(nil),        // 4: smq.v1.Layout
 	(*Predecessor)(nil),   // 5: smq.v1.Predecessor
 }
-var file_topic_proto_depIdxs = []int32{
+var file_smqpb_topic_proto_depIdxs = []int32{
 	2, // 0: smq.v1.Segment.replicas:type_name -> smq.v1.Replica
 	5, // 1: smq.v1.Segment.predecessors:type_name -> smq.v1.Predecessor
 	1, // 2: smq.v1.Layout.segments:type_name -> smq.v1.Segment
@@ -536,27 +536,27 @@ var file_topic_proto_depIdxs = []int32{
 	0, // [0:4] is the sub-list for field type_name
 }
 
-func init() { file_topic_proto_init() }
-func file_topic_proto_init() {
-	if File_topic_proto != nil {
+func init() { file_smqpb_topic_proto_init() }
+func file_smqpb_topic_proto_init() {
+	if File_smqpb_topic_proto != nil {
 		return
 	}
-	file_chunk_proto_init()
+	file_smqpb_chunk_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
-			RawDescriptor: unsafe.Slice(unsafe.StringData(file_topic_proto_rawDesc), len(file_topic_proto_rawDesc)),
+			RawDescriptor: unsafe.Slice(unsafe.StringData(file_smqpb_topic_proto_rawDesc), len(file_smqpb_topic_proto_rawDesc)),
 			NumEnums:      0,
 			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
-		GoTypes:           file_topic_proto_goTypes,
-		DependencyIndexes: file_topic_proto_depIdxs,
-		MessageInfos:      file_topic_proto_msgTypes,
+		GoTypes:           file_smqpb_topic_proto_goTypes,
+		DependencyIndexes: file_smqpb_topic_proto_depIdxs,
+		MessageInfos:      file_smqpb_topic_proto_msgTypes,
 	}.Build()
-	File_topic_proto = out.File
-	file_topic_proto_goTypes = nil
-	file_topic_proto_depIdxs = nil
+	File_smqpb_topic_proto = out.File
+	file_smqpb_topic_proto_goTypes = nil
+	file_smqpb_topic_proto_depIdxs = nil
 }

@@ -21,9 +21,14 @@ type Process struct {
 	// that, 0 never.
 	Ready        <-chan struct{}
 	ReadyTimeout time.Duration
-	// Failed is closed when it has stopped by itself; Err then says why.
-	Failed <-chan struct{}
-	Err    func() error
+	// Finished is closed when it has come to its end in good order, though no
+	// signal told it to; nil: that does not happen.
+	Finished <-chan struct{}
+	// Failed is closed when it has stopped by itself, and Err then says why;
+	// nil: that does not happen.
+	Failed  <-chan struct{}
+	Err     func() error
+	OnReady func() // called once it is ready; nil: nothing is
 	// AddrFile, when not empty, gets Addresses once it is ready.
 	AddrFile  string
 	Addresses []Address
@@ -33,7 +38,7 @@ type Process struct {
 	StopTimeout time.Duration
 }
 
-// Run waits until ctx ends, then stops the daemon in good order: that is a
+// Run waits until ctx ends or the daemon has finished, then stops the daemon in good order: that is a
 // success. It fails when the daemon fails, or does not become ready in time.
 func (p Process) Run(ctx context.Context) error {
 	if p.AddrFile != "" {
@@ -41,7 +46,9 @@ func (p Process) Run(ctx context.Context) error {
 	}
 	err := p.serve(ctx)
 	p.notify(sd.SdNotifyStopping)
-	p.Logger.Info("stopping", "cause", context.Cause(ctx))
+	if cause := context.Cause(ctx); cause != nil {
+		p.Logger.Info("stopping", "cause", cause)
+	}
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.StopTimeout)
 	defer cancel()
 	if stopErr := p.Stop(stopping); err == nil && stopErr != nil {
@@ -55,7 +62,7 @@ func (p Process) Run(ctx context.Context) error {
 	return cli.Exit(cli.ExitCode(err, nil), err)
 }
 
-// serve returns nil when ctx ended.
+// serve returns nil when it is time to stop.
 func (p Process) serve(ctx context.Context) error {
 	var late <-chan time.Time
 	if p.ReadyTimeout > 0 {
@@ -74,6 +81,9 @@ func (p Process) serve(ctx context.Context) error {
 				}
 			}
 			p.notify(sd.SdNotifyReady)
+			if p.OnReady != nil {
+				p.OnReady()
+			}
 			p.Logger.Info("ready", p.fields()...)
 		case <-late:
 			return fmt.Errorf("the %s is not ready after %v: %w", p.Name, p.ReadyTimeout, smq.ErrTimeout)
@@ -82,6 +92,8 @@ func (p Process) serve(ctx context.Context) error {
 				return err
 			}
 			return fmt.Errorf("the %s has stopped by itself", p.Name)
+		case <-p.Finished:
+			return nil
 		case <-ctx.Done():
 			return nil
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/seaweedmq/smq/lib/cli"
 	"github.com/seaweedmq/smq/lib/client"
 	"github.com/seaweedmq/smq/lib/command/connect"
+	"github.com/seaweedmq/smq/lib/command/render"
 	"github.com/seaweedmq/smq/lib/smq"
 )
 
@@ -85,7 +86,7 @@ func New(e *cli.Env) *cobra.Command {
 	e.AddCommonFlags(cmd)
 	connect.CompleteWords(cmd, "from", "earliest", "latest")
 	connect.CompleteWords(cmd, "until", "end")
-	connect.CompleteWords(cmd, "format", formats...)
+	connect.CompleteWords(cmd, "format", render.Formats...)
 	return cmd
 }
 
@@ -94,7 +95,7 @@ type job struct {
 	topics      []smq.Topic
 	partitions  []int32
 	from, until place
-	newRenderer func() renderer
+	newRenderer func() render.Func
 	budget      *budget
 }
 
@@ -124,11 +125,11 @@ func prepare(cmd *cobra.Command, o *options, args []string, now time.Time) (j jo
 	if cmd.Flags().Changed("delimiter") && o.format != "value" {
 		return job{}, cli.Usagef("-d goes with -f value only")
 	}
-	if _, err := newRenderer(o.format, delimiter); err != nil {
+	if _, err := render.New(o.format, delimiter); err != nil {
 		return job{}, err
 	}
-	j.newRenderer = func() renderer {
-		r, _ := newRenderer(o.format, delimiter) // was checked just now
+	j.newRenderer = func() render.Func {
+		r, _ := render.New(o.format, delimiter) // was checked just now
 		return r
 	}
 	if cmd.Flags().Changed("count") {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seaweedmq/smq/lib/client"
+	"github.com/seaweedmq/smq/lib/command/render"
 	"github.com/seaweedmq/smq/lib/record"
 	"github.com/seaweedmq/smq/lib/smq"
 )
@@ -68,7 +69,7 @@ type follower struct {
 	plan   plan
 	from   subscriber
 	finder finder
-	render renderer
+	render render.Func
 	out    *output
 	budget *budget // nil: no limit
 

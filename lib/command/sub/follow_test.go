@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seaweedmq/smq/lib/cli"
+	"github.com/seaweedmq/smq/lib/command/render"
 	"github.com/seaweedmq/smq/lib/record"
 	"github.com/seaweedmq/smq/lib/smq"
 )
@@ -98,7 +99,7 @@ func (w *stdout) String() string {
 
 func newFollower(t *testing.T, s subscriber, w *stdout, p plan) *follower {
 	t.Helper()
-	render, err := newRenderer("value", []byte(" "))
+	render, err := render.New("value", []byte(" "))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,11 +35,11 @@ type slot struct {
 
 // batch is the slots that one answer of the filer gave.
 type batch struct {
-	first       slot
-	next        int // of the unused ones
-	count       int
-	until       time.Time
-	alone       bool // the volume is on one server only
+	first slot
+	next  int // of the unused ones
+	count int
+	until time.Time
+	alone bool // the volume is on one server only
 }
 
 // take is the next slot of the batch.
@@ -143,10 +143,10 @@ func newBatch(resp *pb.AssignVolumeResponse) (*batch, error) {
 		return nil, fmt.Errorf("assign volume: %w", err)
 	}
 	b := &batch{
-		first:       slot{id: id, path: "/" + resp.GetFileId(), host: resp.GetLocation().GetUrl(), token: resp.GetAuth(), fsync: resp.GetFsync()},
-		count:       int(max(resp.GetCount(), 1)),
-		until:       time.Now().Add(idLife),
-		alone:       len(resp.GetReplicas()) == 0 && strings.Trim(resp.GetReplication(), "0") == "",
+		first: slot{id: id, path: "/" + resp.GetFileId(), host: resp.GetLocation().GetUrl(), token: resp.GetAuth(), fsync: resp.GetFsync()},
+		count: int(max(resp.GetCount(), 1)),
+		until: time.Now().Add(idLife),
+		alone: len(resp.GetReplicas()) == 0 && strings.Trim(resp.GetReplication(), "0") == "",
 	}
 	if b.first.token != "" {
 		b.until = time.Now().Add(idLifeSigned)

@@ -25,11 +25,7 @@ const (
 // the way of it: one sentence each, none when all is well. It asks the cluster
 // for a volume, so that the answer is the cluster's own.
 func (s *Store) Check(ctx context.Context) ([]string, error) {
-	b, err := s.assign(ctx, 1)
-	full := errors.Is(err, smq.ErrNoSpace)
-	if err != nil && !full {
-		return nil, wrap(err, "check %s", s)
-	}
+	b, assignErr := s.assign(ctx, 1)
 	rules, err := s.rules(ctx)
 	if err != nil {
 		return nil, wrap(err, "check %s", s)
@@ -39,13 +35,15 @@ func (s *Store) Check(ctx context.Context) ([]string, error) {
 		return nil, wrap(err, "check %s", s)
 	}
 	var missing []string
-	if full {
+	switch {
+	case errors.Is(assignErr, smq.ErrNoSpace):
 		missing = append(missing, "The cluster has no room for more volumes: nothing but small files can be stored.")
-	} else {
-		missing = append(missing, s.missingSync(b.first.fsync)...)
+	case assignErr != nil:
+		missing = append(missing, fmt.Sprintf("The cluster gives no place to store pieces at: %v.", assignErr))
+	default:
+		missing = append(s.missingSync(b.first.fsync), s.missingCopies(b)...)
 	}
-	missing = append(missing, s.missingCopies(b)...)
-	missing = append(missing, s.harmfulRules(rules)...)
+	missing = append(missing, harmfulRules(s.config.folder+"/", rules)...)
 	return append(missing, strangers...), nil
 }
 
@@ -63,7 +61,7 @@ func (s *Store) missingSync(byRule bool) (missing []string) {
 }
 
 func (s *Store) missingCopies(b *batch) []string {
-	if b == nil || !b.alone {
+	if !b.alone {
 		return nil
 	}
 	return []string{"Every piece is on one volume server only, and is lost with its disk: " +
@@ -102,8 +100,7 @@ func (s *Store) rules(ctx context.Context) (*pb.FilerConf, error) {
 
 // harmfulRules finds rules for the store's folder, or for something in it,
 // that no store can live with.
-func (s *Store) harmfulRules(conf *pb.FilerConf) (found []string) {
-	folder := s.config.folder + "/"
+func harmfulRules(folder string, conf *pb.FilerConf) (found []string) {
 	for _, r := range conf.GetLocations() {
 		prefix := r.GetLocationPrefix()
 		if !strings.HasPrefix(folder, prefix) && !strings.HasPrefix(prefix, folder) {

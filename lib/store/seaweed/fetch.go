@@ -122,14 +122,42 @@ func (s *Store) fromEach(ctx context.Context, id fileID, fresh bool, do func(ctx
 	return err
 }
 
+// fetchFrom fills p from one server. A server that finds a part damaged just
+// hangs up; of the whole piece it says so.
 func (s *Store) fetchFrom(ctx context.Context, host string, x extent, p []byte, off int64) error {
-	whole := off == 0 && int64(len(p)) == x.size
-	byteRange, want := "", http.StatusOK
-	if !whole {
-		byteRange = fmt.Sprintf("bytes=%d-%d", off, off+int64(len(p))-1)
+	if off == 0 && int64(len(p)) == x.size {
+		return s.fetchWholeFrom(ctx, host, x, p)
+	}
+	byteRange := fmt.Sprintf("bytes=%d-%d", off, off+int64(len(p))-1)
+	err := s.fill(ctx, host, x.id, byteRange, p)
+	if err == nil || errors.Is(err, errLost) || ctx.Err() != nil {
+		return err
+	}
+	whole := make([]byte, x.size)
+	if e := s.fetchWholeFrom(ctx, host, x, whole); e != nil {
+		return e
+	}
+	copy(p, whole[off:])
+	return nil
+}
+
+func (s *Store) fetchWholeFrom(ctx context.Context, host string, x extent, p []byte) error {
+	if err := s.fill(ctx, host, x.id, "", p); err != nil {
+		return err
+	}
+	if x.checked && crc32.Checksum(p, castagnoli) != x.crc {
+		return fmt.Errorf("%w: volume server %s sends bytes with another checksum", errLost, host)
+	}
+	return nil
+}
+
+// fill fills p with the answer to one request.
+func (s *Store) fill(ctx context.Context, host string, id fileID, byteRange string, p []byte) error {
+	want := http.StatusOK
+	if byteRange != "" {
 		want = http.StatusPartialContent
 	}
-	resp, err := s.ask(ctx, http.MethodGet, host, x.id, byteRange)
+	resp, err := s.ask(ctx, http.MethodGet, host, id, byteRange)
 	if err != nil {
 		return err
 	}
@@ -142,9 +170,6 @@ func (s *Store) fetchFrom(ctx context.Context, host string, x extent, p []byte, 
 	}
 	if _, err := io.ReadFull(resp.Body, p); err != nil {
 		return fmt.Errorf("%w: volume server %s: %v", smq.ErrUnavailable, host, err)
-	}
-	if whole && x.checked && crc32.Checksum(p, castagnoli) != x.crc {
-		return fmt.Errorf("%w: volume server %s sends bytes with another checksum", errLost, host)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 	pb "github.com/seaweedfs/seaweedfs/weed/pb/filer_pb"
+	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -45,6 +46,8 @@ type filers struct {
 	all   []*filer
 	inUse atomic.Int64 // index into all
 
+	telling rate.Sometimes // limits what is logged while all of them fail
+
 	mu    sync.Mutex
 	store *int32 // signature of the store behind them, once one has told it
 }
@@ -60,7 +63,7 @@ type filer struct {
 
 // dial makes the connections; none is used yet.
 func dial(addrs []string, log *slog.Logger, opts []grpc.DialOption) (*filers, error) {
-	f := &filers{log: log, opts: opts}
+	f := &filers{log: log, opts: opts, telling: rate.Sometimes{Interval: time.Second}}
 	for _, addr := range addrs {
 		conn, err := grpc.NewClient(grpcAddress(addr), opts...)
 		if err != nil {
@@ -94,7 +97,9 @@ func (f *filers) turnFrom(t *filer, err error) {
 	at := slices.Index(f.all, t)
 	next := (at + 1) % len(f.all)
 	if f.inUse.CompareAndSwap(int64(at), int64(next)) {
-		f.log.Warn("filer failed, turning to the next", "filer", t.addr, "next", f.all[next].addr, "err", err)
+		f.telling.Do(func() {
+			f.log.Warn("filer failed, turning to the next", "filer", t.addr, "next", f.all[next].addr, "err", err)
+		})
 	}
 }
 

@@ -4,8 +4,10 @@ package seaweed
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net/url"
 	"os"
 	"sync"
@@ -68,13 +70,27 @@ func openAt(t testing.TB, server *weedtest.Server, folderAndParameters string, o
 
 func openURL(t testing.TB, rawURL string, opts ...Option) (*Store, error) {
 	t.Helper()
+	return openURLContext(t.Context(), t, rawURL, opts...)
+}
+
+func openURLContext(ctx context.Context, t testing.TB, rawURL string, opts ...Option) (*Store, error) {
+	t.Helper()
 	u, err := url.Parse(rawURL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := Open(context.Background(), u, slog.New(slog.NewTextHandler(t.Output(), nil)), opts...)
+	s, err := Open(ctx, u, slog.New(slog.NewTextHandler(t.Output(), nil)), opts...)
 	if err == nil {
 		t.Cleanup(func() { s.Close() })
 	}
 	return s, err
+}
+
+// randomBytes makes n bytes that nothing compresses.
+func randomBytes(seed uint64, n int) []byte {
+	b := make([]byte, n)
+	var key [32]byte
+	binary.LittleEndian.PutUint64(key[:], seed)
+	rand.NewChaCha8(key).Read(b)
+	return b
 }

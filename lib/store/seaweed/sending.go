@@ -28,10 +28,17 @@ func (sendingHandler) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context
 func (sendingHandler) HandleConn(context.Context, stats.ConnStats)                       {}
 
 func (sendingHandler) HandleRPC(ctx context.Context, s stats.RPCStats) {
-	if _, ok := s.(*stats.OutPayload); !ok {
+	sent, ok := ctx.Value(sendingKey{}).(*atomic.Bool)
+	if !ok {
 		return
 	}
-	if sent, ok := ctx.Value(sendingKey{}).(*atomic.Bool); ok {
+	switch s := s.(type) {
+	case *stats.Begin:
+		if s.IsTransparentRetryAttempt {
+			// gRPC repeats by itself only what it knows that no server has read.
+			sent.Store(false)
+		}
+	case *stats.OutPayload:
 		sent.Store(true)
 	}
 }

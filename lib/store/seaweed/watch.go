@@ -1,10 +1,12 @@
 package seaweed
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,20 +48,32 @@ func (s *Store) watch(ctx context.Context, dir string, ready func(), changed fun
 		return err
 	}
 	ready()
-	silence := time.AfterFunc(watchSilence, func() { cancel(errSilent) })
-	defer silence.Stop()
-	silence.Stop() // until the first sign of life: older filers send none
+	return follow(ctx, cancel, stream.Recv, func(event *pb.SubscribeMetadataResponse) {
+		for _, path := range s.config.changedFiles(dir, event) {
+			changed(path)
+		}
+	})
+}
+
+// follow passes on the events that recv returns, until it fails. It cancels
+// recv's context when the filer falls silent.
+func follow(ctx context.Context, cancel context.CancelCauseFunc, recv func() (*pb.SubscribeMetadataResponse, error), changed func(*pb.SubscribeMetadataResponse)) error {
+	var silence *time.Timer // from the first sign of life on: older filers send none
 	for {
-		resp, err := stream.Recv()
+		resp, err := recv()
 		if err != nil {
 			return watchError(ctx, err)
 		}
-		if resp.GetEventNotification() == nil || silence.Stop() {
+		switch {
+		case silence != nil:
 			silence.Reset(watchSilence)
+		case resp.GetEventNotification() == nil:
+			silence = time.AfterFunc(watchSilence, func() { cancel(errSilent) })
+			defer silence.Stop()
 		}
-		s.report(dir, resp, changed)
+		changed(resp)
 		for _, e := range resp.GetEvents() {
-			s.report(dir, e, changed)
+			changed(e)
 		}
 	}
 }
@@ -99,28 +113,20 @@ func (s *Store) subscribe(ctx context.Context, dir string) (stream pb.SeaweedFil
 	return stream, readError(ctx, a)
 }
 
-// report calls changed with the file that an event is about.
-func (s *Store) report(dir string, event *pb.SubscribeMetadataResponse, changed func(path string)) {
+// changedFiles are the paths of the files below dir that an event is about.
+func (c config) changedFiles(dir string, event *pb.SubscribeMetadataResponse) (paths []string) {
+	add := func(folder string, e *pb.Entry) {
+		if e == nil || e.GetIsDirectory() {
+			return
+		}
+		if p, ok := c.below(dir, folder+"/"+e.GetName()); ok && !slices.Contains(paths, p) {
+			paths = append(paths, p)
+		}
+	}
 	n := event.GetEventNotification()
-	before, after := "", ""
-	if e := n.GetOldEntry(); e != nil && !e.GetIsDirectory() {
-		before = event.GetDirectory() + "/" + e.GetName()
-	}
-	if e := n.GetNewEntry(); e != nil && !e.GetIsDirectory() {
-		parent := n.GetNewParentPath()
-		if parent == "" {
-			parent = event.GetDirectory()
-		}
-		after = parent + "/" + e.GetName()
-	}
-	if before == after {
-		before = ""
-	}
-	for _, full := range []string{before, after} {
-		if path, ok := s.config.below(dir, full); ok {
-			changed(path)
-		}
-	}
+	add(event.GetDirectory(), n.GetOldEntry())
+	add(cmp.Or(n.GetNewParentPath(), event.GetDirectory()), n.GetNewEntry())
+	return paths
 }
 
 // below is the store's path of a filer's path, if it is one below dir.

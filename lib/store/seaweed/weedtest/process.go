@@ -3,9 +3,12 @@
 package weedtest
 
 import (
+	"context"
+	"fmt"
 	"os/exec"
 	"runtime"
 	"syscall"
+	"time"
 )
 
 // process is a running server.
@@ -46,4 +49,25 @@ func (p *process) end(sig syscall.Signal) {
 	// An error means that it has ended.
 	_ = p.signal(sig)
 	<-p.done
+}
+
+func (p *process) kill() { p.end(syscall.SIGKILL) }
+
+// await polls until ready returns nil, as long as the process lives.
+func (p *process) await(ctx context.Context, ready func(ctx context.Context) error) error {
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for {
+		last := ready(ctx)
+		if last == nil {
+			return nil
+		}
+		select {
+		case <-p.done:
+			return fmt.Errorf("the server ended by itself: %v", p.err)
+		case <-ctx.Done():
+			return fmt.Errorf("the server is not ready: %w: %v", ctx.Err(), last)
+		case <-tick.C:
+		}
+	}
 }

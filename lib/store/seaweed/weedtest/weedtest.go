@@ -16,12 +16,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -32,8 +32,10 @@ const (
 	// startPatience bounds the wait for a server that has been started, on a
 	// machine that does much else.
 	startPatience = 90 * time.Second
+	// probeTimeout bounds one look at whether it is ready.
+	probeTimeout = 5 * time.Second
 	// pollEvery is the pause between looks at whether it is ready.
-	pollEvery = 20 * time.Millisecond
+	pollEvery = 50 * time.Millisecond
 	// startTries is how often other ports are tried.
 	startTries = 3
 )
@@ -123,11 +125,21 @@ func (s *Server) Restart(ctx context.Context) error {
 	return s.start(ctx)
 }
 
-// Pause freezes the server: connections stay, nothing is answered.
-func (s *Server) Pause() error { return s.signal(syscall.SIGSTOP) }
+// Pause freezes the server: connections stay, nothing is answered. It returns
+// when the server stands still.
+func (s *Server) Pause() error {
+	return s.running(func(p *process) error {
+		if err := p.signal(syscall.SIGSTOP); err != nil {
+			return err
+		}
+		return p.awaitPause()
+	})
+}
 
 // Resume lets it go on.
-func (s *Server) Resume() error { return s.signal(syscall.SIGCONT) }
+func (s *Server) Resume() error {
+	return s.running(func(p *process) error { return p.signal(syscall.SIGCONT) })
+}
 
 // Shell runs commands in the server's administration shell and returns what it
 // prints.
@@ -142,13 +154,13 @@ func (s *Server) Shell(ctx context.Context, commands string) (string, error) {
 	return string(out), nil
 }
 
-func (s *Server) signal(sig syscall.Signal) error {
+func (s *Server) running(do func(*process) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.proc == nil {
 		return errors.New("the server is not running")
 	}
-	return s.proc.signal(sig)
+	return do(s.proc)
 }
 
 func (s *Server) end(sig syscall.Signal) {
@@ -180,8 +192,12 @@ func (s *Server) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.await(ctx, p); err != nil {
-		p.end(syscall.SIGKILL)
+	urls, err := s.probes()
+	if err == nil {
+		err = p.await(ctx, func(ctx context.Context) error { return probe(ctx, urls, s.FilerGRPC()) })
+	}
+	if err != nil {
+		p.kill()
 		return fmt.Errorf("%w; the end of its log:\n%s", err, tail(log.Name()))
 	}
 	s.mu.Lock()
@@ -199,7 +215,7 @@ func (s *Server) arguments(data string) []string {
 		"-filer.port=" + strconv.Itoa(s.filerPort),
 		"-filer.localSocket=" + filepath.Join(s.dir, "filer.sock"),
 		"-volume.max=100", "-master.volumeSizeLimitMB=128", "-volume.minFreeSpace=1",
-		"-master.telemetry=false",
+		"-master.telemetry=false", "-master.electionTimeout=1s", "-master.heartbeatInterval=100ms",
 	}, s.opts.Args...)
 }
 
@@ -209,49 +225,41 @@ func (s *Server) environment() []string {
 	return append(os.Environ(), "HOME="+s.dir, "GOMEMLIMIT=512MiB", "GOGC=50")
 }
 
-// await polls until the server takes a file and gives it back.
-func (s *Server) await(ctx context.Context, p *process) error {
-	tick := time.NewTicker(pollEvery)
-	defer tick.Stop()
-	var last error
-	for {
-		if last = s.probe(ctx); last == nil {
-			return nil
-		}
-		select {
-		case <-p.done:
-			return fmt.Errorf("the server ended by itself: %v", p.err)
-		case <-ctx.Done():
-			return fmt.Errorf("the server is not ready: %w: %v", ctx.Err(), last)
-		case <-tick.C:
-		}
+// probes are the URLs by which all parts of the server are seen to work
+// together. A fresh server must assign a volume; one with data must know where
+// its volumes are, but assigns none for some time after its start.
+func (s *Server) probes() ([]string, error) {
+	master := "http://" + s.Master()
+	urls := []string{"http://" + s.Volume() + "/status", s.HTTP("/")}
+	volumes, err := filepath.Glob(filepath.Join(s.dir, "data", "*.dat"))
+	if err != nil {
+		return nil, err
 	}
+	if len(volumes) == 0 {
+		urls = append(urls, master+"/dir/assign")
+	}
+	for _, name := range volumes {
+		id := strings.TrimSuffix(filepath.Base(name), ".dat")
+		urls = append(urls, master+"/dir/lookup?volumeId="+id[strings.LastIndex(id, "_")+1:])
+	}
+	return urls, nil
 }
 
-// probe has a volume assigned, which needs all three parts of the server.
-func (s *Server) probe(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	for _, u := range []string{"http://" + s.Master() + "/dir/assign", s.HTTP("/"), "http://" + s.Volume() + "/status"} {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, u, nil)
-		if err != nil {
-			return err
-		}
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			return err
-		}
-		body, err := io.ReadAll(resp.Body)
-		resp.Body.Close()
-		if err != nil || resp.StatusCode != http.StatusOK || bytes.Contains(body, []byte(`"error"`)) {
-			return fmt.Errorf("%s: %s: %s: %v", u, resp.Status, body, err)
-		}
-	}
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", s.FilerGRPC())
+func answers(ctx context.Context, url string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err
 	}
-	return conn.Close()
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK || bytes.Contains(body, []byte(`"error"`)) {
+		return fmt.Errorf("%s: %s: %s: %v", url, resp.Status, body, err)
+	}
+	return nil
 }
 
 // tail is the last part of a file.

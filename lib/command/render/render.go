@@ -1,4 +1,5 @@
-package sub
+// Package render shows messages as text: in the formats of smq-sub -f.
+package render
 
 import (
 	"encoding/binary"
@@ -13,14 +14,16 @@ import (
 	"github.com/seaweedmq/smq/lib/record"
 )
 
-var formats = []string{"value", "raw", "length", "json"}
+// Formats are the names of the formats; a template is one too.
+var Formats = []string{"value", "raw", "length", "json"}
 
-// renderer appends a message, as it is shown, to dst.
-type renderer func(dst []byte, topic string, partition int32, r *record.Record) []byte
+// Func appends a message, as it is shown, to dst. It keeps state and belongs to
+// one goroutine at a time.
+type Func func(dst []byte, topic string, partition int32, r *record.Record) []byte
 
-// newRenderer makes the renderer of a format; delimiter is for the format
-// value. Renderers keep state: each belongs to one goroutine.
-func newRenderer(format string, delimiter []byte) (renderer, error) {
+// New makes the function of a format; delimiter is for the format value. What
+// is wrong with the format is a usage error.
+func New(format string, delimiter []byte) (Func, error) {
 	switch {
 	case format == "value":
 		return func(dst []byte, _ string, _ int32, r *record.Record) []byte {
@@ -37,7 +40,7 @@ func newRenderer(format string, delimiter []byte) (renderer, error) {
 	case strings.ContainsAny(format, `%\`):
 		return newTemplate(format)
 	}
-	return nil, cli.OneOf("format", format, formats...)
+	return nil, cli.OneOf("format", format, Formats...)
 }
 
 func appendEnvelope(dst []byte, topic string, partition int32, r *record.Record) []byte {
@@ -56,7 +59,7 @@ type template struct {
 	value  []byte
 }
 
-func newTemplate(layout string) (renderer, error) {
+func newTemplate(layout string) (Func, error) {
 	t := &template{}
 	for _, piece := range splitJSON(cli.Layout(layout)) {
 		switch piece {

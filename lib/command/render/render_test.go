@@ -1,4 +1,4 @@
-package sub
+package render
 
 import (
 	"testing"
@@ -26,7 +26,7 @@ func TestRender(t *testing.T) {
 		{`x\n`, "x\n", "x\n"},
 	}
 	for _, test := range tests {
-		r, err := newRenderer(test.format, []byte("|"))
+		r, err := New(test.format, []byte("|"))
 		if err != nil {
 			t.Errorf("%s: %v", test.format, err)
 			continue
@@ -42,7 +42,7 @@ func TestRender(t *testing.T) {
 
 func TestRenderMistakes(t *testing.T) {
 	for _, format := range []string{"", "valu", "%", "%q", "%v{", "%v{jso}", `\q`, "%h{%v{json}}"} {
-		if _, err := newRenderer(format, nil); cli.ExitCode(err, nil) != cli.ExitUsage {
+		if _, err := New(format, nil); cli.ExitCode(err, nil) != cli.ExitUsage {
 			t.Errorf("%q: %v, want a usage error", format, err)
 		}
 	}
@@ -55,7 +55,7 @@ func BenchmarkRender(b *testing.B) {
 	}
 	for _, format := range []string{"value", "json", `%p %o %k=%v\n`} {
 		b.Run(format, func(b *testing.B) {
-			render, err := newRenderer(format, []byte("\n"))
+			render, err := New(format, []byte("\n"))
 			if err != nil {
 				b.Fatal(err)
 			}

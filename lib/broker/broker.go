@@ -1,0 +1,272 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/seaweedmq/smq/lib/background"
+	"github.com/seaweedmq/smq/lib/layout"
+	"github.com/seaweedmq/smq/lib/rpc"
+	"github.com/seaweedmq/smq/lib/seglog"
+	"github.com/seaweedmq/smq/lib/smq"
+	"github.com/seaweedmq/smq/lib/smqpb"
+	"github.com/seaweedmq/smq/lib/store"
+)
+
+const (
+	// startAgain is the wait before a step of the start is tried again.
+	startAgain = 500 * time.Millisecond
+	// healthTimeout bounds how long the store may take to show that it is there.
+	healthTimeout = 5 * time.Second
+	// expiredTimeout bounds the sealing of an expired id's segments, which the
+	// leader does as well.
+	expiredTimeout = 10 * time.Second
+)
+
+// Broker is a running broker.
+type Broker struct {
+	cfg      Config
+	log      *slog.Logger
+	clock    func() time.Duration
+	st       store.Store
+	shared   *seglog.Shared
+	tasks    *background.Group
+	topics   *topics
+	archive  *archive
+	member   *member
+	role     *role
+	loads    loads
+	metrics  *metrics
+	server   *grpc.Server
+	owned    atomic.Pointer[segments] // of the present life
+	draining atomic.Bool
+	drained  chan struct{} // closed when the broker has handed everything over and left
+
+	drainApart sync.Once // a drain asked for from afar
+	drainDone  sync.Once
+	close      sync.Once
+}
+
+// Start starts a broker: it learns from the masters which store there is, opens
+// it, serves, and joins. It returns when the broker is a member of the cluster,
+// and goes on trying until then as long as ctx lasts; the broker itself does not
+// end with ctx.
+//
+// Errors: smq.ErrConflict when the store belongs to another cluster,
+// smq.ErrInvalid or smq.ErrCorrupt when it cannot be opened at all, and what
+// failed last when ctx ends.
+func Start(ctx context.Context, cfg Config) (*Broker, error) {
+	cfg = cfg.withDefaults()
+	b := &Broker{
+		cfg: cfg, log: cfg.Logger.With("broker", cfg.Advertise), clock: cfg.Clock,
+		tasks: background.New(), drained: make(chan struct{}),
+		shared: seglog.NewShared(seglog.SharedOptions{Buffer: cfg.Memory / 2, Cache: cfg.Memory / 2, Registerer: cfg.Registerer}),
+	}
+	b.member = newMember(b, cfg.ID)
+	b.role = &role{b: b}
+	b.metrics = newMetrics(cfg.Registerer, b.member.leased)
+	if err := b.findStore(ctx); err != nil {
+		_ = cfg.Listener.Close() // the error that matters is the other one
+		return nil, fmt.Errorf("start broker: %w", err)
+	}
+	b.topics = newTopics(b.st, b.tasks)
+	b.archive = newArchive(b.st, b.shared, b.tasks)
+	b.owned.Store(newSegments(b, cfg.ID))
+	b.serve()
+	b.tasks.Go(b.role.run)
+	b.tasks.Go(b.sampleLoop)
+	b.tasks.Go(b.member.run)
+	b.tasks.Go(b.member.watch)
+	select {
+	case <-b.member.joined:
+		return b, nil
+	case <-ctx.Done():
+		b.Close()
+		return nil, fmt.Errorf("start broker: join the cluster: %w: %w", smq.ErrTimeout, ctx.Err())
+	}
+}
+
+// findStore learns from the masters which store there is and opens it.
+func (b *Broker) findStore(ctx context.Context) error {
+	info, err := b.cfg.Cluster.Info(ctx)
+	if err != nil {
+		return err
+	}
+	for {
+		err := b.openStore(ctx, info)
+		if err == nil || isFinal(err) {
+			return err
+		}
+		b.log.Warn("the store cannot be opened yet, trying again", "store", info.GetStore(), "err", err)
+		if background.Wait(ctx, startAgain) != nil {
+			return err
+		}
+	}
+}
+
+// isFinal reports whether trying again cannot help.
+func isFinal(err error) bool {
+	return errors.Is(err, smq.ErrInvalid) || errors.Is(err, smq.ErrConflict) || errors.Is(err, smq.ErrCorrupt)
+}
+
+func (b *Broker) openStore(ctx context.Context, info *smqpb.ClusterInfo) error {
+	st, err := b.cfg.OpenStore(ctx, info.GetStore())
+	if err != nil {
+		return fmt.Errorf("open store %s: %w", info.GetStore(), err)
+	}
+	if _, err := store.Bind(ctx, st, smq.ClusterID(info.GetClusterId())); err != nil {
+		_ = st.Close() // it was not used
+		return fmt.Errorf("store %s: %w", st, err)
+	}
+	b.st = st
+	return nil
+}
+
+// serve starts the gRPC server.
+func (b *Broker) serve() {
+	b.server = rpc.NewServer(b.cfg.Server)
+	smqpb.RegisterLeaderServer(b.server, leaderService{role: b.role})
+	smqpb.RegisterBrokerServer(b.server, brokerService{b: b})
+	rpc.RegisterData(b.server, dataService{b: b})
+	b.tasks.Go(func(context.Context) {
+		if err := b.server.Serve(b.cfg.Listener); err != nil {
+			b.log.Error("the gRPC server has failed", "err", err)
+		}
+	})
+}
+
+// ID is the broker's present id. It changes when its lease has run out.
+func (b *Broker) ID() smq.BrokerID {
+	self, _, _ := b.member.cluster()
+	return self
+}
+
+// Address is where others reach the broker.
+func (b *Broker) Address() string { return b.cfg.Advertise }
+
+// segments are those of the present life.
+func (b *Broker) segments() *segments { return b.owned.Load() }
+
+// begin starts a new life: what the last one owned is sealed and given up.
+func (b *Broker) begin(id smq.BrokerID) {
+	old := b.owned.Swap(newSegments(b, id))
+	if b.draining.Load() {
+		b.segments().finish(layout.Drain)
+	}
+	old.finish(layout.Failover)
+	b.tasks.Go(func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, expiredTimeout)
+		defer cancel()
+		select {
+		case <-old.empty:
+		case <-ctx.Done():
+			old.abandon()
+		}
+	})
+}
+
+// Health says whether the broker can do its work: nil, or what is missing.
+func (b *Broker) Health(ctx context.Context) error {
+	if b.draining.Load() {
+		return smq.ErrDraining
+	}
+	if !b.member.leased() {
+		return fmt.Errorf("%w: the lease with the masters has run out", smq.ErrUnavailable)
+	}
+	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
+	defer cancel()
+	if _, err := b.st.List(ctx, "/", "", 1); err != nil {
+		return fmt.Errorf("store %s: %w", b.st, err)
+	}
+	return nil
+}
+
+// Drain hands the broker's segments over to others and leaves the cluster. It
+// returns when that is done and the broker is closed. When ctx ends first, what
+// is not handed over yet is left to the leader, and the error says so.
+func (b *Broker) Drain(ctx context.Context) error {
+	b.startDrain()
+	err := b.handOver(ctx)
+	leaveCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*leaveTimeout)
+	defer cancel()
+	b.member.leave(leaveCtx)
+	b.drainDone.Do(func() { close(b.drained) })
+	b.Close()
+	return err
+}
+
+// Drained is closed when a drain, whoever asked for it, has come to its end; the
+// process may end then.
+func (b *Broker) Drained() <-chan struct{} { return b.drained }
+
+// startDrain lets no more segments in and begins to seal those that are open.
+func (b *Broker) startDrain() {
+	if !b.draining.CompareAndSwap(false, true) {
+		return
+	}
+	b.log.Info("draining", "segments", b.segments().left())
+	b.member.beat()
+	b.segments().finish(layout.Drain)
+}
+
+// handOver waits until no layout lists a segment of this broker any more; or,
+// when nobody is there to take them, until all are sealed.
+func (b *Broker) handOver(ctx context.Context) error {
+	own := b.segments()
+	for _, s := range own.all() {
+		select {
+		case <-s.sealed:
+		case <-s.gone:
+		case <-ctx.Done():
+			return b.leftBehind(own)
+		}
+	}
+	for {
+		select {
+		case <-own.empty:
+			return nil
+		case <-time.After(renewEvery):
+			if b.alone() {
+				b.log.Warn("no other broker takes the segments; they are sealed and wait for one", "segments", own.left())
+				return nil
+			}
+		case <-ctx.Done():
+			return b.leftBehind(own)
+		}
+	}
+}
+
+func (b *Broker) leftBehind(own *segments) error {
+	return fmt.Errorf("drain: %w: %d segments are not handed over", smq.ErrTimeout, own.left())
+}
+
+// alone reports whether no other broker takes segments.
+func (b *Broker) alone() bool {
+	self, _, brokers := b.member.cluster()
+	for _, other := range brokers {
+		if other.ID != self && other.Takes() {
+			return false
+		}
+	}
+	return true
+}
+
+// Close stops the broker at once. Segments stay unsealed, as when its process
+// is killed: batches that are not stored are not acked, and may be stored all
+// the same.
+func (b *Broker) Close() {
+	b.close.Do(func() {
+		if b.server != nil {
+			b.server.Stop()
+		}
+		b.tasks.Stop()
+		_ = b.st.Close() // nothing is under way any more
+	})
+}

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package broker
+
+import "time"
+
+func bootClock() func() time.Duration { return steadyClock() }

@@ -1,0 +1,157 @@
+package broker
+
+import (
+	"context"
+	"sync"
+
+	"github.com/seaweedmq/smq/lib/layout"
+	"github.com/seaweedmq/smq/lib/rpc"
+	"github.com/seaweedmq/smq/lib/smq"
+	"github.com/seaweedmq/smq/lib/smqpb"
+)
+
+// role is the broker's part in leading: it leads while the masters name it, and
+// points to the leader else.
+type role struct {
+	b *Broker
+
+	mu      sync.Mutex
+	reign   *reign // nil while another one leads
+	address string // of the leading broker; empty while none is known
+}
+
+// reign is one term as the leader.
+type reign struct {
+	Leading
+	term uint64
+}
+
+// run takes the lead and gives it up as the masters say, until ctx ends.
+func (r *role) run(ctx context.Context) {
+	defer r.yield("")
+	for {
+		select {
+		case <-r.b.member.changed:
+		case <-ctx.Done():
+			return
+		}
+		self, leader, brokers := r.b.member.cluster()
+		if leader.GetBroker() == string(self) && leader.GetTerm() > 0 {
+			r.lead(self, leader.GetTerm(), brokers)
+		} else {
+			r.yield(leader.GetAddress())
+		}
+	}
+}
+
+// lead leads in the given term.
+func (r *role) lead(self smq.BrokerID, term uint64, brokers []layout.Broker) {
+	now := r.present()
+	if now != nil && now.term == term {
+		now.SetBrokers(brokers)
+		return
+	}
+	r.yield("")
+	r.b.log.Info("leading the cluster", "term", term)
+	leading := r.b.cfg.Lead(LeadOptions{
+		Store: r.b.st, Self: self, Term: term, Brokers: brokers,
+		Peer: r.b.cfg.Cluster.Broker, Logger: r.b.log,
+	})
+	r.b.metrics.leading.Set(1)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.reign = &reign{Leading: leading, term: term}
+	r.address = r.b.cfg.Advertise
+}
+
+// yield ends the lead, if this broker has it; another one has it at address.
+func (r *role) yield(address string) {
+	r.mu.Lock()
+	was := r.reign
+	r.reign, r.address = nil, address
+	r.mu.Unlock()
+	if was == nil {
+		return
+	}
+	r.b.metrics.leading.Set(0)
+	was.Stop()
+	r.b.log.Info("no longer leading the cluster", "term", was.term)
+}
+
+func (r *role) present() *reign {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.reign
+}
+
+// leader is who answers what only the leader may.
+func (r *role) leader() (Leading, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.reign == nil {
+		return nil, &rpc.NotLeaderError{Address: r.address}
+	}
+	return r.reign.Leading, nil
+}
+
+// leaderService passes requests on to the leader, while this broker is it.
+type leaderService struct {
+	smqpb.UnimplementedLeaderServer
+	role *role
+}
+
+func (s leaderService) CreateTopic(ctx context.Context, req *smqpb.CreateTopicRequest) (*smqpb.CreateTopicResponse, error) {
+	l, err := s.role.leader()
+	if err != nil {
+		return nil, err
+	}
+	return l.CreateTopic(ctx, req)
+}
+
+func (s leaderService) DeleteTopic(ctx context.Context, req *smqpb.DeleteTopicRequest) (*smqpb.DeleteTopicResponse, error) {
+	l, err := s.role.leader()
+	if err != nil {
+		return nil, err
+	}
+	return l.DeleteTopic(ctx, req)
+}
+
+func (s leaderService) ListTopics(ctx context.Context, req *smqpb.ListTopicsRequest) (*smqpb.ListTopicsResponse, error) {
+	l, err := s.role.leader()
+	if err != nil {
+		return nil, err
+	}
+	return l.ListTopics(ctx, req)
+}
+
+func (s leaderService) DescribeTopic(ctx context.Context, req *smqpb.DescribeTopicRequest) (*smqpb.DescribeTopicResponse, error) {
+	l, err := s.role.leader()
+	if err != nil {
+		return nil, err
+	}
+	return l.DescribeTopic(ctx, req)
+}
+
+func (s leaderService) Lookup(ctx context.Context, req *smqpb.LookupRequest) (*smqpb.LookupResponse, error) {
+	l, err := s.role.leader()
+	if err != nil {
+		return nil, err
+	}
+	return l.Lookup(ctx, req)
+}
+
+func (s leaderService) ReportSealed(ctx context.Context, req *smqpb.ReportSealedRequest) (*smqpb.ReportSealedResponse, error) {
+	l, err := s.role.leader()
+	if err != nil {
+		return nil, err
+	}
+	return l.ReportSealed(ctx, req)
+}
+
+func (s leaderService) DrainBroker(ctx context.Context, req *smqpb.DrainBrokerRequest) (*smqpb.DrainBrokerResponse, error) {
+	l, err := s.role.leader()
+	if err != nil {
+		return nil, err
+	}
+	return l.DrainBroker(ctx, req)
+}

@@ -1,0 +1,249 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/seaweedmq/smq/lib/catalog"
+	"github.com/seaweedmq/smq/lib/layout"
+	"github.com/seaweedmq/smq/lib/seglog"
+	"github.com/seaweedmq/smq/lib/smq"
+)
+
+// segmentKey names a segment within the cluster.
+type segmentKey struct {
+	topic smq.TopicID
+	id    smq.SegmentID
+}
+
+// segments are those that the broker owns and has opened, of one life.
+type segments struct {
+	b    *Broker
+	self smq.BrokerID
+
+	mu     sync.Mutex
+	byKey  map[segmentKey]*segment
+	ending bool          // no more are opened
+	empty  chan struct{} // closed when ending and none is left
+}
+
+// segment is one that the broker owns: open, being opened, or sealed and still
+// listed by the layout.
+type segment struct {
+	topic *topic
+	key   segmentKey
+	ready chan struct{} // closed when log and err are set
+	log   *seglog.Log
+	err   error
+	rate  rate
+
+	end       chan layout.Cause // asks for the segment's end, once
+	requested atomic.Bool       // somebody who will change the layout has asked for its end
+	sealed    chan struct{}     // closed when it has ended
+	gone      chan struct{}     // closed when it is not looked after any more
+}
+
+func newSegments(b *Broker, self smq.BrokerID) *segments {
+	return &segments{b: b, self: self, byKey: make(map[segmentKey]*segment), empty: make(chan struct{})}
+}
+
+// get returns a segment that the broker owns, opening it if need be.
+//
+// Errors: smq.ErrSegmentSealed, smq.ErrNotOwner, or why it cannot be opened now.
+func (ss *segments) get(ctx context.Context, t *topic, id smq.SegmentID) (*segment, error) {
+	s, err := ss.begin(t, id)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-s.ready:
+		return s, s.err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("open segment %d of topic %v: %w: %w", id, t.Topic, smq.ErrTimeout, ctx.Err())
+	}
+}
+
+// begin finds the segment or begins to open it.
+func (ss *segments) begin(t *topic, id smq.SegmentID) (*segment, error) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	k := segmentKey{t.ID, id}
+	if s := ss.byKey[k]; s != nil {
+		return s, nil
+	}
+	if ss.ending {
+		return nil, ss.refusal(t, id)
+	}
+	s := &segment{
+		topic: t, key: k, ready: make(chan struct{}),
+		end: make(chan layout.Cause, 1), sealed: make(chan struct{}), gone: make(chan struct{}),
+	}
+	ss.byKey[k] = s
+	ss.b.tasks.Go(func(ctx context.Context) { ss.own(ctx, s) })
+	return s, nil
+}
+
+// refusal is what is said of a segment that is not opened because the broker is
+// leaving.
+func (ss *segments) refusal(t *topic, id smq.SegmentID) error {
+	if s, live := t.layout().Get(id); live && s.Owner.Broker == ss.self {
+		ss.b.sealUnopened(t, s, ss.self)
+	}
+	return fmt.Errorf("segment %d of topic %v: %w", id, t.Topic, smq.ErrDraining)
+}
+
+// own opens the segment and sees to it until the layout does not list it any
+// more.
+func (ss *segments) own(ctx context.Context, s *segment) {
+	defer ss.remove(s)
+	s.log, s.err = ss.open(ctx, s)
+	close(s.ready)
+	if s.err == nil {
+		ss.watch(ctx, s)
+	}
+}
+
+func (ss *segments) remove(s *segment) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	delete(ss.byKey, s.key)
+	close(s.gone)
+	ss.settle()
+}
+
+// settle closes empty when it is time. ss.mu is held.
+func (ss *segments) settle() {
+	if ss.ending && len(ss.byKey) == 0 {
+		select {
+		case <-ss.empty:
+		default:
+			close(ss.empty)
+		}
+	}
+}
+
+// open makes this broker the segment's owner, if the layout says so.
+func (ss *segments) open(ctx context.Context, s *segment) (*seglog.Log, error) {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	t := s.topic
+	listed, err := ss.listed(ctx, t, s.key.id)
+	if err != nil {
+		return nil, fmt.Errorf("open segment %d of topic %v: %w", s.key.id, t.Topic, err)
+	}
+	log, err := seglog.Open(ctx, seglog.Config{
+		Store:        t.st,
+		Ident:        t.Ident(listed.ID, listed.Range),
+		Predecessors: seals(listed),
+		Broker:       ss.self,
+		Limits:       ss.b.cfg.Limits,
+		Shared:       ss.b.shared,
+		Logger:       ss.b.log,
+	})
+	switch {
+	case err == nil:
+		ss.b.log.Info("segment opened", "topic", t.Topic.String(), "segment", listed.ID, "range", listed.Range.String())
+	case errors.Is(err, smq.ErrSegmentSealed):
+		ss.b.reportLater(t, s.key.id, layout.Roll, ss.self)
+	case errors.Is(err, smq.ErrNotOwner):
+		// An earlier attempt of ours did create the first chunk, but gave up
+		// before it knew. Nothing will ever be appended to that segment.
+		ss.b.log.Warn("segment cannot be opened, it gets a successor", "topic", t.Topic.String(), "segment", listed.ID, "err", err)
+		ss.b.reportLater(t, s.key.id, layout.Failover, ss.self)
+		err = fmt.Errorf("%w: %v", smq.ErrSegmentSealed, err)
+	}
+	return log, err
+}
+
+// seals are what the segment continues from.
+func seals(s layout.Segment) []seglog.Seal { return catalog.Seals(s.Predecessors) }
+
+// listed is the segment as the layout lists it, if it is ours.
+func (ss *segments) listed(ctx context.Context, t *topic, id smq.SegmentID) (layout.Segment, error) {
+	if s, live := t.layout().Get(id); live && s.Owner.Broker == ss.self {
+		return s, nil // also when that is old: see the package documentation
+	}
+	lay, err := t.refresh(ctx)
+	if err != nil {
+		return layout.Segment{}, err
+	}
+	s, live := lay.Get(id)
+	switch {
+	case live && s.Owner.Broker == ss.self:
+		return s, nil
+	case !live && id < lay.NextSegment && id > 0:
+		return layout.Segment{}, smq.ErrSegmentSealed
+	}
+	return layout.Segment{}, smq.ErrNotOwner
+}
+
+// find returns the segment if it is open, else nil.
+func (ss *segments) find(k segmentKey) *segment {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if s := ss.byKey[k]; s != nil && s.isOpen() {
+		return s
+	}
+	return nil
+}
+
+// all lists the segments, those being opened included.
+func (ss *segments) all() []*segment {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	return slices.Collect(maps.Values(ss.byKey))
+}
+
+// snapshot lists the segments that are open.
+func (ss *segments) snapshot() []*segment {
+	return slices.DeleteFunc(ss.all(), func(s *segment) bool { return !s.isOpen() })
+}
+
+// isOpen reports whether the segment has been opened.
+func (s *segment) isOpen() bool {
+	select {
+	case <-s.ready:
+		return s.err == nil
+	default:
+		return false
+	}
+}
+
+// abandon gives up the logs that are still open.
+func (ss *segments) abandon() {
+	for _, s := range ss.snapshot() {
+		s.log.Close()
+	}
+}
+
+// finish asks for the end of every segment, and lets no more be opened. empty
+// is closed when none is left.
+func (ss *segments) finish(cause layout.Cause) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	ss.ending = true
+	for _, s := range ss.byKey {
+		s.finish(cause)
+	}
+	ss.settle()
+}
+
+// finish asks for the segment's end; the first cause counts.
+func (s *segment) finish(cause layout.Cause) {
+	select {
+	case s.end <- cause:
+	default:
+	}
+}
+
+// left is how many segments there are.
+func (ss *segments) left() int {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	return len(ss.byKey)
+}

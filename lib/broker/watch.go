@@ -1,0 +1,162 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seaweedmq/smq/lib/background"
+	"github.com/seaweedmq/smq/lib/layout"
+	"github.com/seaweedmq/smq/lib/seglog"
+	"github.com/seaweedmq/smq/lib/smq"
+	"github.com/seaweedmq/smq/lib/smqpb"
+)
+
+// Times around the report that a segment is sealed.
+const (
+	reportTimeout = 5 * time.Second
+	reportAgain   = 50 * time.Millisecond // doubles up to
+	reportAtMost  = 2 * time.Second
+	// requestedGrace is how long whoever asked for a seal has to change the
+	// layout as it likes.
+	requestedGrace = 2 * time.Second
+	lookAgain      = 10 * time.Millisecond // doubles
+)
+
+// watch waits for the segment's end, seals it if nobody else has, and has it
+// replaced.
+func (ss *segments) watch(ctx context.Context, s *segment) {
+	cause := layout.Roll
+	select {
+	case <-s.log.ShouldRoll():
+	case cause = <-s.end:
+	case <-s.log.Done():
+	case <-ctx.Done():
+		s.log.Close()
+		return
+	}
+	_, err := s.log.Seal(ctx)
+	close(s.sealed)
+	if ctx.Err() != nil {
+		s.log.Close()
+		return
+	}
+	if err != nil {
+		// The log could not go on. The leader seals what the store holds.
+		ss.b.log.Error("a segment's log has failed, it gets a successor", "topic", s.topic.Topic.String(), "segment", s.key.id, "err", err)
+		cause = layout.Failover
+	}
+	if s.requested.Load() {
+		ss.b.giveWay(ctx, s.topic, s.key.id)
+	}
+	if ss.b.report(ctx, s.topic, s.key.id, cause, ss.self) == nil {
+		ss.follow(s)
+	}
+}
+
+// giveWay waits, for a while, for whoever asked for the segment's end to replace
+// it.
+func (b *Broker) giveWay(ctx context.Context, t *topic, id smq.SegmentID) {
+	ctx, cancel := context.WithTimeout(ctx, requestedGrace)
+	defer cancel()
+	for wait := lookAgain; background.Wait(ctx, wait) == nil; wait *= 2 {
+		if lay, err := t.refresh(ctx); err == nil && isReplaced(lay, id) {
+			return
+		}
+	}
+}
+
+// isReplaced reports whether the layout once listed the segment, and no longer
+// does.
+func isReplaced(lay layout.Layout, id smq.SegmentID) bool {
+	_, live := lay.Get(id)
+	return !live && id < lay.NextSegment
+}
+
+// follow opens the successors of a segment that are this broker's, so that they
+// are open when the publishers come.
+func (ss *segments) follow(s *segment) {
+	r := s.log.Ident().Range
+	for _, next := range s.topic.layout().Segments {
+		if next.Range.Overlaps(r) && next.Owner.Broker == ss.self {
+			if _, err := ss.begin(s.topic, next.ID); err != nil {
+				return // leaving
+			}
+		}
+	}
+}
+
+// reportLater reports the segment in the background.
+func (b *Broker) reportLater(t *topic, id smq.SegmentID, cause layout.Cause, reporter smq.BrokerID) {
+	b.tasks.Go(func(ctx context.Context) {
+		// Whoever meets the segment again has it reported again.
+		_ = b.tasks.Once(ctx, fmt.Sprintf("report %s/%d", t.ID, id), time.Minute, func(ctx context.Context) error {
+			return b.report(ctx, t, id, cause, reporter)
+		})
+	})
+}
+
+// report tells the leading broker that the segment is sealed, or has to be,
+// until the layout does not list it any more. It fails when that will not
+// happen: ctx has ended, or the topic is deleted.
+func (b *Broker) report(ctx context.Context, t *topic, id smq.SegmentID, cause layout.Cause, reporter smq.BrokerID) error {
+	for wait := reportAgain; ; wait = min(2*wait, reportAtMost) {
+		err := b.reportOnce(ctx, t, id, cause, reporter)
+		if err == nil || errors.Is(err, smq.ErrNotFound) || errors.Is(err, smq.ErrConflict) {
+			return err
+		}
+		b.log.Debug("a sealed segment is still listed", "topic", t.Topic.String(), "segment", id, "err", err)
+		if err := background.Wait(ctx, wait); err != nil {
+			return err
+		}
+	}
+}
+
+func (b *Broker) reportOnce(ctx context.Context, t *topic, id smq.SegmentID, cause layout.Cause, reporter smq.BrokerID) error {
+	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
+	defer cancel()
+	lay, err := t.refresh(ctx)
+	if err != nil {
+		return err
+	}
+	if isReplaced(lay, id) {
+		return nil // somebody else has been faster
+	}
+	return b.cfg.Cluster.Leader(ctx, func(ctx context.Context, l smqpb.LeaderClient) error {
+		resp, err := l.ReportSealed(ctx, &smqpb.ReportSealedRequest{
+			Topic: t.Topic.String(), TopicId: string(t.ID), Segment: uint64(id),
+			Cause: string(cause), Broker: string(reporter),
+		})
+		if err != nil {
+			return err
+		}
+		lay, err := layout.FromProto(resp.GetLayout())
+		if err != nil {
+			return err
+		}
+		t.adopt(lay)
+		if !isReplaced(t.layout(), id) {
+			return fmt.Errorf("%w: the leader's layout still lists segment %d", smq.ErrUnavailable, id)
+		}
+		return nil
+	})
+}
+
+// sealUnopened seals a segment that is ours by the layout but was never opened,
+// so that it need not wait for this broker to be gone. It is for a broker that
+// is leaving.
+func (b *Broker) sealUnopened(t *topic, s layout.Segment, self smq.BrokerID) {
+	b.tasks.Go(func(ctx context.Context) {
+		err := b.tasks.Once(ctx, fmt.Sprintf("seal %s/%d", t.ID, s.ID), time.Minute, func(ctx context.Context) error {
+			_, err := seglog.SealStore(ctx, t.st, t.Ident(s.ID, s.Range), seals(s), seglog.SealOptions{Broker: self})
+			if err != nil {
+				return err
+			}
+			return b.report(ctx, t, s.ID, layout.Drain, self)
+		})
+		if err != nil {
+			b.log.Debug("a segment that was never opened is not handed over yet", "topic", t.Topic.String(), "segment", s.ID, "err", err)
+		}
+	})
+}

@@ -1,0 +1,67 @@
+package master
+
+import (
+	"testing"
+	"time"
+
+	"github.com/seaweedmq/smq/lib/smq"
+)
+
+// ids returns a function that lists the given brokers.
+func ids(list ...smq.BrokerID) func() []smq.BrokerID {
+	return func() []smq.BrokerID { return list }
+}
+
+func TestLateGrantOvertakesAnUnsentOne(t *testing.T) {
+	l := newLeases(3 * time.Second)
+	l.sync(ids("a"), 0)
+	s := l.open("a", 0)
+	l.renew("a", s, 1, time.Second)
+	l.renew("a", s, 2, time.Second)
+	if got := <-s.granted; got != 2 || len(s.granted) != 0 {
+		t.Errorf("granted %d", got)
+	}
+}
+
+func TestEndedLeaseIsNeverRenewed(t *testing.T) {
+	l := newLeases(3 * time.Second)
+	l.sync(ids("a"), 0)
+	s := l.open("a", 0)
+	if l.expire(3*time.Second - 1) {
+		t.Error("it ended early")
+	}
+	if !l.expire(3 * time.Second) {
+		t.Error("it did not end")
+	}
+	l.renew("a", s, 1, 3*time.Second)
+	l.renewAll(3 * time.Second)
+	if len(s.granted) != 0 || l.open("a", 3*time.Second) != nil {
+		t.Error("it was renewed")
+	}
+	select {
+	case <-s.refused:
+	default:
+		t.Error("the stream was not told")
+	}
+	if got := l.expired(); len(got) != 1 || got[0] != "a" {
+		t.Errorf("expired are %v", got)
+	}
+	l.sync(ids(), 4*time.Second)
+	if got := l.expired(); len(got) != 0 {
+		t.Errorf("expired are still %v", got)
+	}
+}
+
+func TestStreamOfARemovedBrokerIsTold(t *testing.T) {
+	l := newLeases(3 * time.Second)
+	s := l.open("a", 0)
+	l.sync(ids("b"), time.Second)
+	select {
+	case <-s.refused:
+	default:
+		t.Error("the stream was not told")
+	}
+	if l.close("a", s, time.Second) {
+		t.Error("its end makes it silent")
+	}
+}

@@ -1,0 +1,47 @@
+package dir
+
+import (
+	"errors"
+	"io"
+	"os"
+	"syscall"
+	"time"
+)
+
+// calls are the system calls that change something and whose failure has
+// consequences of its own, so that tests can make each of them fail.
+type calls struct {
+	write   func(f *os.File, p []byte) (int, error)
+	copy    func(dst, src *os.File, n int64) (int64, error)
+	sync    func(f *os.File) error
+	syncDir func(path string) error
+	link    func(oldname, newname string) error
+	rename  func(oldname, newname string) error
+	remove  func(name string) error
+	chtimes func(name string, atime, mtime time.Time) error
+}
+
+func systemCalls() calls {
+	return calls{
+		write: (*os.File).Write,
+		// Between two files the kernel copies, where it can.
+		copy:    func(dst, src *os.File, n int64) (int64, error) { return io.CopyN(dst, src, n) },
+		sync:    (*os.File).Sync,
+		syncDir: syncDir,
+		link:    os.Link,
+		rename:  os.Rename,
+		remove:  os.Remove,
+		chtimes: os.Chtimes,
+	}
+}
+
+// uncertain reports whether a call that failed so may have been carried out:
+// the disk, or a server that the file system is mounted from, gave no answer.
+func uncertain(err error) bool {
+	for _, e := range []error{syscall.EIO, syscall.ETIMEDOUT, syscall.ESTALE, syscall.EINTR} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
