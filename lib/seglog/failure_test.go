@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -54,12 +55,13 @@ func TestAmbiguousCreates(t *testing.T) {
 		t.Run(fmt.Sprintf("applied=%v", applied), func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				st := &scripted{Store: mem.New()}
-				left := 3
+				var left atomic.Int32
+				left.Store(3)
 				ambiguous := func(path string, apply func() error) error {
-					if left == 0 {
+					if left.Load() == 0 {
 						return apply()
 					}
-					left--
+					left.Add(-1)
 					if applied {
 						apply()
 					}
@@ -67,11 +69,11 @@ func TestAmbiguousCreates(t *testing.T) {
 				}
 				st.script(ambiguous)
 				l := mustOpen(t, config(st, ident(1, 0, 4)))
-				left = 3
+				left.Store(3)
 				acks := newCollector()
 				appendTo(l, acks, Batch{ID: 1, Partition: 0, Bytes: batchOf(t, 7, 0, 0, "a")})
 				time.Sleep(10 * time.Second)
-				left = 3
+				left.Store(3)
 				appendTo(l, acks, Batch{ID: 2, Partition: 0, Bytes: batchOf(t, 7, 0, 1, "b")})
 				if _, err := l.Seal(t.Context()); err != nil {
 					t.Fatal(err)
@@ -183,7 +185,10 @@ func TestCreatesGoInOrder(t *testing.T) {
 		var mu sync.Mutex
 		var order []string
 		st.script(func(path string, apply func() error) error {
-			time.Sleep(time.Duration(100-len(order)) * time.Millisecond)
+			mu.Lock()
+			n := len(order)
+			mu.Unlock()
+			time.Sleep(time.Duration(100-n) * time.Millisecond)
 			mu.Lock()
 			defer mu.Unlock()
 			order = append(order, path)

@@ -102,12 +102,12 @@ func (f *folders) makeOnce(dir string) error {
 	if dir == "/" {
 		return nil
 	}
-	err := os.Mkdir(f.s.native(dir), folderMode)
+	err := f.s.calls.mkdir(f.s.native(dir))
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := f.makeOnce(parent(dir)); err != nil {
 			return err
 		}
-		err = os.Mkdir(f.s.native(dir), folderMode)
+		err = f.s.calls.mkdir(f.s.native(dir))
 	}
 	switch {
 	case err == nil:

@@ -65,7 +65,7 @@ func (s *Store) describeEntry(dir, name string) (store.Info, error) {
 	if dir != "/" {
 		path = dir + path
 	}
-	info, err := os.Lstat(s.native(path))
+	info, err := s.calls.lstat(s.native(path))
 	if err != nil {
 		return store.Info{}, absent(err)
 	}
