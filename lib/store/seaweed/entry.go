@@ -29,7 +29,6 @@ const unversioned = "none"
 type file struct {
 	info    store.Info
 	version store.Version
-	created bool     // by Create
 	content []byte   // when it is inline
 	extents []extent // else: in order, without gaps
 }
