@@ -68,7 +68,7 @@ func (f *file) complete() error {
 		end = x.end()
 	}
 	if end != f.info.Size {
-		return errShort
+		return fmt.Errorf("%w: the entry says %d bytes, its pieces hold %d", smq.ErrCorrupt, f.info.Size, end)
 	}
 	return nil
 }
