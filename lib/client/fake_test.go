@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -27,7 +25,6 @@ type fakeCluster struct {
 	mu sync.Mutex
 
 	listeners map[string]*bufconn.Listener // by address; none: nobody listens
-	dials     map[string]int
 	conns     map[string][]*muteConn
 	silent    map[string]bool
 	brokers   []*fakeBroker
@@ -41,8 +38,7 @@ type fakeCluster struct {
 	sealed     map[uint64]bool
 	logs       map[int32]*fakeLog
 	changed    chan struct{} // closed when a log or the layout has changed
-	lookups    int
-	names      []string // more topics
+	names      []string      // more topics
 	creates    int
 	lostCreate bool // the first CreateTopic is applied and its answer lost
 
@@ -72,7 +68,6 @@ func newFakeCluster(t testing.TB, brokers int, partitions int32) *fakeCluster {
 	c := &fakeCluster{
 		t:         t,
 		listeners: make(map[string]*bufconn.Listener),
-		dials:     make(map[string]int),
 		conns:     make(map[string][]*muteConn),
 		silent:    make(map[string]bool),
 		config:    &smqpb.TopicConfig{Topic: fakeTopic.String(), TopicId: fakeTopicID, Partitions: partitions, Key: "key"},
@@ -111,77 +106,6 @@ func (c *fakeCluster) listen(addr string, s *grpc.Server) {
 	c.listeners[addr] = l
 	c.mu.Unlock()
 	go s.Serve(l)
-}
-
-func (c *fakeCluster) dial(ctx context.Context, addr string) (net.Conn, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	l := c.listeners[addr]
-	c.dials[addr]++
-	if l == nil {
-		return nil, fmt.Errorf("connection to %s refused", addr)
-	}
-	conn, err := l.DialContext(ctx)
-	if err != nil {
-		return nil, err
-	}
-	m := &muteConn{Conn: conn, mute: make(chan struct{}), closed: make(chan struct{})}
-	c.conns[addr] = append(c.conns[addr], m)
-	if c.silent[addr] {
-		close(m.mute)
-	}
-	return m, nil
-}
-
-// muteConn is a client's end of a connection; from a moment on nothing comes
-// any more, and what is sent is lost.
-type muteConn struct {
-	net.Conn
-	mute   chan struct{}
-	closed chan struct{}
-	once   sync.Once
-}
-
-func (c *muteConn) muted() bool {
-	select {
-	case <-c.mute:
-		return true
-	default:
-		return false
-	}
-}
-
-func (c *muteConn) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
-	if c.muted() {
-		<-c.closed
-		return 0, net.ErrClosed
-	}
-	return n, err
-}
-
-func (c *muteConn) Write(b []byte) (int, error) {
-	if c.muted() {
-		return len(b), nil
-	}
-	return c.Conn.Write(b)
-}
-
-func (c *muteConn) Close() error {
-	c.once.Do(func() { close(c.closed) })
-	return c.Conn.Close()
-}
-
-// silence cuts a broker off without closing a connection: a paused process, a
-// network that swallows packets. Its segments count as lost.
-func (c *fakeCluster) silence(b *fakeBroker) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.silent[b.addr] = true
-	for _, m := range c.conns[b.addr] {
-		close(m.mute)
-	}
-	c.conns[b.addr] = nil
 }
 
 // ownerOf is the broker that owns a partition's segment.
@@ -327,22 +251,6 @@ type fakeMaster struct {
 	cluster *fakeCluster
 }
 
-func (m fakeMaster) Cluster(context.Context, *smqpb.ClusterRequest) (*smqpb.ClusterInfo, error) {
-	c := m.cluster
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	info := &smqpb.ClusterInfo{LeadingMaster: "master:7300", Leader: &smqpb.LeaderInfo{}}
-	for _, b := range c.brokers {
-		if c.lives(b) {
-			info.Brokers = append(info.Brokers, &smqpb.BrokerInfo{Id: b.addr, Address: b.addr})
-		}
-	}
-	if len(info.Brokers) > 0 && !c.noLeader {
-		info.Leader.Address = info.Brokers[c.leader%len(info.Brokers)].Address
-	}
-	return info, nil
-}
-
 // fakeBroker is a broker.
 type fakeBroker struct {
 	smqpb.UnimplementedLeaderServer
@@ -351,7 +259,6 @@ type fakeBroker struct {
 	index   int
 	addr    string
 	server  *grpc.Server // nil: dead
-	streams int          // Publish streams so far
 	frames  []int        // batches in each frame so far
 }
 
@@ -377,118 +284,4 @@ func (b *fakeBroker) kill() {
 	if s != nil {
 		s.Stop()
 	}
-}
-
-// lead answers only when this broker leads. The lock is held.
-func (b *fakeBroker) lead() error {
-	var alive []*fakeBroker
-	for _, other := range b.cluster.brokers {
-		if b.cluster.lives(other) {
-			alive = append(alive, other)
-		}
-	}
-	if len(alive) == 0 || b.cluster.noLeader {
-		return smq.ErrUnavailable
-	}
-	if leader := alive[b.cluster.leader%len(alive)]; leader != b {
-		return &rpc.NotLeaderError{Address: leader.addr}
-	}
-	return nil
-}
-
-func (b *fakeBroker) known(topic, id string) error {
-	c := b.cluster
-	if c.deleted || topic != c.config.Topic || id != "" && id != c.config.TopicId {
-		return fmt.Errorf("topic %s: %w", topic, smq.ErrNotFound)
-	}
-	return nil
-}
-
-func (b *fakeBroker) Lookup(_ context.Context, req *smqpb.LookupRequest) (*smqpb.LookupResponse, error) {
-	c := b.cluster
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := b.lead(); err != nil {
-		return nil, err
-	}
-	if err := b.known(req.Topic, req.TopicId); err != nil {
-		return nil, err
-	}
-	c.lookups++
-	if req.Assign {
-		c.repair()
-	}
-	return proto.Clone(&smqpb.LookupResponse{Config: c.config, Layout: c.layout}).(*smqpb.LookupResponse), nil
-}
-
-func (b *fakeBroker) DescribeTopic(_ context.Context, req *smqpb.DescribeTopicRequest) (*smqpb.DescribeTopicResponse, error) {
-	c := b.cluster
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := b.lead(); err != nil {
-		return nil, err
-	}
-	if err := b.known(req.Topic, ""); err != nil {
-		return nil, err
-	}
-	return proto.Clone(&smqpb.DescribeTopicResponse{Config: c.config, Layout: c.layout}).(*smqpb.DescribeTopicResponse), nil
-}
-
-func (b *fakeBroker) CreateTopic(_ context.Context, req *smqpb.CreateTopicRequest) (*smqpb.CreateTopicResponse, error) {
-	c := b.cluster
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := b.lead(); err != nil {
-		return nil, err
-	}
-	c.creates++
-	if !c.deleted && req.Topic == c.config.Topic {
-		return nil, fmt.Errorf("topic %s: %w", req.Topic, smq.ErrExists)
-	}
-	c.deleted = false
-	c.config = &smqpb.TopicConfig{Topic: req.Topic, TopicId: fakeTopicID, Partitions: req.Partitions, Key: req.Key}
-	if c.lostCreate {
-		c.lostCreate = false
-		return nil, smq.ErrUnavailable
-	}
-	return &smqpb.CreateTopicResponse{Config: proto.Clone(c.config).(*smqpb.TopicConfig)}, nil
-}
-
-func (b *fakeBroker) DeleteTopic(_ context.Context, req *smqpb.DeleteTopicRequest) (*smqpb.DeleteTopicResponse, error) {
-	c := b.cluster
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := b.lead(); err != nil {
-		return nil, err
-	}
-	if err := b.known(req.Topic, req.TopicId); err != nil {
-		return nil, err
-	}
-	c.deleted = true
-	for _, s := range c.layout.Segments {
-		c.sealed[s.Id] = true
-	}
-	c.touch()
-	return &smqpb.DeleteTopicResponse{}, nil
-}
-
-func (b *fakeBroker) ListTopics(_ context.Context, req *smqpb.ListTopicsRequest) (*smqpb.ListTopicsResponse, error) {
-	c := b.cluster
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := b.lead(); err != nil {
-		return nil, err
-	}
-	resp := &smqpb.ListTopicsResponse{}
-	for _, name := range c.names {
-		if name <= req.After || req.Namespace != "" && !strings.HasPrefix(name, req.Namespace+"/") {
-			continue
-		}
-		if len(resp.Topics) == 2 {
-			resp.More = true
-			break
-		}
-		resp.Topics = append(resp.Topics, &smqpb.TopicSummary{Config: &smqpb.TopicConfig{Topic: name}})
-	}
-	return resp, nil
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/seaweedmq/smq/lib/record"
 )
@@ -28,6 +29,9 @@ func withCluster(t *testing.T, brokers int, partitions int32, test func(t *testi
 		test(t, f, c)
 	})
 }
+
+// pass lets the bubble's time pass.
+func pass(d time.Duration) { <-time.After(d) }
 
 func newPublisher(t *testing.T, c *Client, o PublisherOptions) *Publisher {
 	t.Helper()

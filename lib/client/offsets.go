@@ -3,7 +3,6 @@ package client
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -69,7 +68,7 @@ func (c *Client) offsets(ctx context.Context, at *smqpb.LookupResponse, partitio
 			slices.SortFunc(q.found, func(a, b PartitionOffset) int { return cmp.Compare(a.Partition, b.Partition) })
 			return q.found, nil
 		}
-		if !ownerMoved(err) && !isAny(err, smq.ErrUnavailable, smq.ErrTimeout, smq.ErrOverloaded) || ctx.Err() != nil {
+		if !askAgain(err) || ctx.Err() != nil {
 			return nil, fmt.Errorf("offsets of topic %s: %w", q.topic.GetTopic(), err)
 		}
 		wait = min(max(2*wait, minBackoff), maxBackoff)
@@ -80,6 +79,11 @@ func (c *Client) offsets(ctx context.Context, at *smqpb.LookupResponse, partitio
 			return nil, err
 		}
 	}
+}
+
+// askAgain reports whether a later question may be answered.
+func askAgain(err error) bool {
+	return ownerMoved(err) || isAny(err, smq.ErrUnavailable, smq.ErrTimeout, smq.ErrOverloaded)
 }
 
 // sleep waits, unless ctx ends before.
@@ -109,7 +113,7 @@ type question struct {
 }
 
 // ask asks every owner for what is left, and any broker for what has none. The
-// error is one of those that came back, the worst first.
+// error is one of those that came back, one that will come again if there is one.
 func (q *question) ask(ctx context.Context) error {
 	groups := make(map[string][]int32)
 	segments := make(map[string]uint64)
@@ -132,7 +136,7 @@ func (q *question) ask(ctx context.Context) error {
 		groups[addr] = append(groups[addr], lost...)
 	}
 	q.left = nil
-	var errs []error
+	var worst error
 	var g errgroup.Group
 	g.SetLimit(maxQuestions)
 	for addr, partitions := range groups {
@@ -141,16 +145,18 @@ func (q *question) ask(ctx context.Context) error {
 			if err != nil {
 				q.mu.Lock()
 				defer q.mu.Unlock()
-				errs = append(errs, err)
+				if worst == nil || !askAgain(err) {
+					worst = err
+				}
 				q.left = append(q.left, partitions...)
 				q.stale = segments[addr]
 			}
 			return nil
 		})
 	}
-	_ = g.Wait() // the errors are in errs
+	_ = g.Wait() // the functions return none
 	slices.Sort(q.left)
-	return errors.Join(errs...)
+	return worst
 }
 
 // anyBroker is the address of some broker.

@@ -153,7 +153,7 @@ func TestUnansweredMessagesFollowTheLayout(t *testing.T) {
 		}
 		f.mu.Unlock()
 		publish(t, p, 0, 0, 10)
-		time.Sleep(time.Second)
+		pass(time.Second)
 		synctest.Wait()
 		f.replace(0, 2, 0)
 		if f.ownerOf(0) == owner {

@@ -141,7 +141,7 @@ func TestPropertyPublish(t *testing.T) {
 					want[part] = append(want[part], strconv.Itoa(i))
 					publish(t, p, part, i, i+1)
 					if own.IntN(50) == 0 {
-						time.Sleep(time.Duration(own.IntN(200)) * time.Millisecond)
+						pass(time.Duration(own.IntN(200)) * time.Millisecond)
 					}
 				}
 				end()
@@ -183,7 +183,7 @@ func TestPropertyPublishWithTimeouts(t *testing.T) {
 				for i := range n {
 					publish(t, p, own.Int32N(partitions), i, i+1)
 					if own.IntN(50) == 0 {
-						time.Sleep(time.Duration(own.IntN(300)) * time.Millisecond)
+						pass(time.Duration(own.IntN(300)) * time.Millisecond)
 					}
 				}
 				end()
@@ -254,7 +254,7 @@ func TestPropertySubscribe(t *testing.T) {
 					want[part] = append(want[part], strconv.Itoa(i))
 					publish(t, p, part, i, i+1)
 					if own.IntN(50) == 0 {
-						time.Sleep(time.Duration(own.IntN(200)) * time.Millisecond)
+						pass(time.Duration(own.IntN(200)) * time.Millisecond)
 					}
 				}
 				end()

@@ -227,7 +227,7 @@ func (r *router) answered(rt *route, resp *smqpb.LookupResponse, err error) {
 		return
 	case err != nil:
 		r.metrics.lookups.WithLabelValues(lookupFailed).Inc()
-		r.logger.Debug("cannot look up the owners of a topic's segments", "topic", r.topic.GetTopic(), "error", err)
+		r.logger.Debug("cannot look up the owners of the topic's segments", "error", err)
 		if rt.lastErr == nil {
 			rt.lastErr = err
 		}

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"slices"
 	"sync"
-	"time"
 
 	"github.com/seaweedmq/smq/lib/record"
 	"github.com/seaweedmq/smq/lib/smq"
@@ -340,13 +340,14 @@ func (s *Subscriber) Lag(ctx context.Context) (map[int32]int64, error) {
 	for p := range lag {
 		partitions = append(partitions, p)
 	}
-	topic, err := smq.ParseTopic(s.topic.GetTopic())
+	slices.Sort(partitions)
+	resp, err := s.client.lookup(ctx, &smqpb.LookupRequest{Topic: s.topic.GetTopic(), TopicId: s.topic.GetTopicId()})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("lag: %w", err)
 	}
-	ends, err := s.client.Offsets(ctx, topic, partitions, smqpb.OffsetsRequest_END, time.Time{})
+	ends, err := s.client.offsets(ctx, resp, partitions, smqpb.OffsetsRequest_END, 0)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("lag: %w", err)
 	}
 	for _, end := range ends {
 		lag[end.Partition] = max(end.Offset-lag[end.Partition], 0)

@@ -33,14 +33,13 @@ type event struct {
 // as it is done.
 func (j *journal) open(t *testing.T) *Store {
 	s := mustOpen(t, j.root, Options{Fsync: true})
-	j.root = s.root
 	whole := s.calls
 	note := func(kind, name string, call func() error) error {
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		err := call()
 		if err == nil {
-			path, _ := strings.CutPrefix(name, j.root)
+			path, _ := strings.CutPrefix(name, s.root)
 			j.events = append(j.events, event{kind, path, s})
 		}
 		return err

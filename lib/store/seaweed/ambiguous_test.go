@@ -23,7 +23,6 @@ func pair(t *testing.T) (r *relay, behind, direct *Store) {
 	if err := behind.Create(t.Context(), "/d/first", store.Bytes([]byte("x"))); err != nil {
 		t.Fatal(err)
 	}
-	r.forgetRequests()
 	return r, behind, direct
 }
 
@@ -96,9 +95,9 @@ func TestRequestLost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, behind, direct := pair(t)
 			r.losingRequests.Store(true)
-			outcome := make(chan error, 1)
+			lost, outcome := r.next(false), make(chan error, 1)
 			go func() { outcome <- m.call(t.Context(), behind) }()
-			<-r.requests
+			<-lost
 			r.hangUp()
 			wantError(t, <-outcome, store.ErrAmbiguous)
 			if m.applied(t, direct) {
@@ -118,7 +117,6 @@ func TestFrozenFiler(t *testing.T) {
 	for name, m := range mutations {
 		t.Run(name, func(t *testing.T) {
 			r, behind, direct := pair(t)
-			r.oneRequest.Store(true) // the call's end must not reach the filer
 			if err := sharedServer(t).Pause(); err != nil {
 				t.Fatal(err)
 			}
@@ -126,9 +124,9 @@ func TestFrozenFiler(t *testing.T) {
 			defer resume()
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			outcome := make(chan error, 1)
+			passed, outcome := r.next(true), make(chan error, 1) // the call's end must not reach the filer
 			go func() { outcome <- m.call(ctx, behind) }()
-			<-r.requests
+			<-passed
 			cancel()
 			wantError(t, <-outcome, store.ErrAmbiguous, context.Canceled)
 			if err := resume(); err != nil {

@@ -54,6 +54,12 @@
 // call. A ReadAt from pieces that are known from before asks while it reads, and
 // reads again if the file has another version by then.
 //
+// # Security
+//
+// Connections are neither encrypted nor authenticated unless the options of Open
+// bring that. A cluster that signs writes gives a token with each place for a
+// piece; one that asks for signed reads or deletions is not supported.
+//
 // # Goroutines
 //
 // A Store starts none that outlive a call, besides those of gRPC and net/http.

@@ -29,7 +29,6 @@ const unversioned = "none"
 type file struct {
 	info    store.Info
 	version store.Version
-	created bool     // by Create
 	content []byte   // when it is inline
 	extents []extent // else: in order, without gaps
 }
@@ -69,7 +68,7 @@ func (f *file) complete() error {
 		end = x.end()
 	}
 	if end != f.info.Size {
-		return errShort
+		return fmt.Errorf("%w: the entry says %d bytes, its pieces hold %d", smq.ErrCorrupt, f.info.Size, end)
 	}
 	return nil
 }

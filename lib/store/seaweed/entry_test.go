@@ -52,7 +52,7 @@ func TestParseVersion(t *testing.T) {
 			t.Errorf("parseVersion = %q, want %q", got, want)
 		}
 	}
-	if newVersion() == newVersion() {
+	if a, b := newVersion(), newVersion(); a == b {
 		t.Error("two versions are the same")
 	}
 }

@@ -25,18 +25,23 @@ import (
 type relay struct {
 	target string
 
-	losingRequests atomic.Bool // what the client sends is read, and lost
-	losingAnswers  atomic.Bool // what the filer sends is read, and lost
-	oneRequest     atomic.Bool // requests are lost from the next whole one on
-	refusing       atomic.Int64
-	requests       chan struct{} // one for each whole request that was seen
+	losingRequests atomic.Bool  // what the client sends is read, and lost
+	losingAnswers  atomic.Bool  // what the filer sends is read, and lost
+	refusing       atomic.Int64 // how many more connections are refused
 
 	mu    sync.Mutex
 	conns []net.Conn
+	armed *trap // nil: none
+}
+
+// trap waits for a request that begins after it was set.
+type trap struct {
+	sprung   chan struct{} // receives when the whole request has been seen
+	loseRest bool          // all that the client sends after it is lost
 }
 
 func newRelay(t testing.TB, server *weedtest.Server) *relay {
-	r := &relay{target: server.FilerGRPC(), requests: make(chan struct{}, 1000)}
+	r := &relay{target: server.FilerGRPC()}
 	t.Cleanup(r.hangUp)
 	return r
 }
@@ -78,18 +83,25 @@ func (r *relay) heal() {
 	r.hangUp()
 	r.losingRequests.Store(false)
 	r.losingAnswers.Store(false)
-	r.oneRequest.Store(false)
+	r.refusing.Store(0)
 }
 
-// forgetRequests lets the next one that is received be one that is still to come.
-func (r *relay) forgetRequests() {
-	for {
-		select {
-		case <-r.requests:
-		default:
-			return
-		}
-	}
+// next sets a trap for the next request. What it returns receives once.
+func (r *relay) next(loseRest bool) <-chan struct{} {
+	t := &trap{sprung: make(chan struct{}, 1), loseRest: loseRest}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.armed = t
+	return t.sprung
+}
+
+// take hands the trap that is set to a request that begins.
+func (r *relay) take() *trap {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t := r.armed
+	r.armed = nil
+	return t
 }
 
 func (r *relay) passAnswers(client, filer net.Conn) {
@@ -114,37 +126,50 @@ func (r *relay) passRequests(filer, client net.Conn) {
 	if _, err := io.CopyN(filer, in, int64(len(http2.ClientPreface))); err != nil {
 		return
 	}
+	traps := map[uint32]*trap{} // by the stream of the request
 	for {
-		frame, ends, err := readFrame(in)
+		f, err := readFrame(in)
 		if err != nil {
 			return
 		}
+		if f.kind() == http2.FrameHeaders {
+			if t := r.take(); t != nil {
+				traps[f.stream()] = t
+			}
+		}
 		if !r.losingRequests.Load() {
-			if _, err := filer.Write(frame); err != nil {
+			if _, err := filer.Write(f); err != nil {
 				return
 			}
 		}
-		if ends {
-			if r.oneRequest.Load() {
+		if t := traps[f.stream()]; t != nil && f.endsRequest() {
+			if t.loseRest {
 				r.losingRequests.Store(true)
 			}
-			r.requests <- struct{}{}
+			t.sprung <- struct{}{}
+			delete(traps, f.stream())
 		}
 	}
 }
 
-// readFrame reads a frame: 3 bytes of length, type, flags, 4 bytes of stream,
+// frame is one of HTTP/2: 3 bytes of length, kind, flags, 4 bytes of stream,
 // the payload.
-func readFrame(in io.Reader) (frame []byte, ends bool, err error) {
+type frame []byte
+
+func readFrame(in io.Reader) (frame, error) {
 	header := make([]byte, 9)
 	if _, err := io.ReadFull(in, header); err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	size := binary.BigEndian.Uint32(header) >> 8
-	frame = append(header, make([]byte, size)...)
-	_, err = io.ReadFull(in, frame[9:])
-	ends = http2.FrameType(header[3]) == http2.FrameData && http2.Flags(header[4]).Has(http2.FlagDataEndStream)
-	return frame, ends, err
+	f := append(header, make([]byte, binary.BigEndian.Uint32(header)>>8)...)
+	_, err := io.ReadFull(in, f[9:])
+	return f, err
+}
+
+func (f frame) kind() http2.FrameType { return http2.FrameType(f[3]) }
+func (f frame) stream() uint32        { return binary.BigEndian.Uint32(f[5:]) }
+func (f frame) endsRequest() bool {
+	return f.kind() == http2.FrameData && http2.Flags(f[4]).Has(http2.FlagDataEndStream)
 }
 
 // until calls done until it reports true, as fast as the server answers.
@@ -161,7 +186,7 @@ func wantError(t testing.TB, err error, want ...error) {
 	t.Helper()
 	for _, w := range want {
 		if !errors.Is(err, w) {
-			t.Errorf("error %v, want one that is %q", err, w)
+			t.Fatalf("error %v, want one that is %q", err, w)
 		}
 	}
 }

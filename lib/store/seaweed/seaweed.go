@@ -15,7 +15,6 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 
-	"github.com/seaweedmq/smq/lib/smq"
 	"github.com/seaweedmq/smq/lib/store"
 )
 
@@ -174,7 +173,8 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// checkArgs is what each method does first with its path.
+// checkArgs is how each method begins: with what is wrong with its arguments,
+// or the end of its context.
 func checkArgs(ctx context.Context, err error) error {
 	if err != nil {
 		return err
@@ -189,5 +189,3 @@ func wrap(err error, format string, args ...any) error {
 	}
 	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), err)
 }
-
-var errShort = fmt.Errorf("%w: the filer's entry says more bytes than its pieces hold", smq.ErrCorrupt)

@@ -181,8 +181,9 @@ func (s *Store) deleteAt(ctx context.Context, host string, id fileID) error {
 	return nil
 }
 
-// takeBackTimeout bounds the clean-up after a call that failed.
-const takeBackTimeout = 2 * time.Second
+// takeBackTimeout bounds the clean-up after a call that failed, perhaps because
+// its context has ended.
+const takeBackTimeout = 500 * time.Millisecond
 
 // takeBack discards pieces that a call has stored and nobody has seen. What
 // cannot be discarded costs only space.

@@ -171,6 +171,16 @@ func (s *Server) end(sig syscall.Signal) {
 	}
 	s.proc.end(sig)
 	s.proc = nil
+	s.removeSockets()
+}
+
+// removeSockets removes what a server that is killed leaves outside its
+// folder: the sockets by which its parts speak to one another.
+func (s *Server) removeSockets() {
+	for part, port := range map[string]int{"master": s.masterPort, "volume": s.volumePort, "filer": s.filerPort} {
+		// One that is not there need not be removed.
+		_ = os.Remove(fmt.Sprintf("/tmp/seaweedfs-%s-grpc-%d.sock", part, port+grpcOffset))
+	}
 }
 
 func (s *Server) start(ctx context.Context) error {

@@ -1,0 +1,288 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seaweedmq/smq/lib/cli"
+	"github.com/seaweedmq/smq/lib/client"
+	"github.com/seaweedmq/smq/lib/command/connect"
+	"github.com/seaweedmq/smq/lib/smq"
+	"github.com/seaweedmq/smq/lib/smqpb"
+)
+
+func newBroker(e *cli.Env) *cobra.Command {
+	return group("broker", "List and drain brokers", newBrokerList(e), newBrokerDrain(e))
+}
+
+// brokerView is a broker in a list.
+type brokerView struct {
+	ID                string  `json:"id"`
+	Address           string  `json:"address"`
+	HTTPAddress       string  `json:"http_address"`
+	Rack              string  `json:"rack"`
+	Version           string  `json:"version"`
+	State             string  `json:"state"` // ok, draining, silent
+	Leader            bool    `json:"leader"`
+	Segments          uint64  `json:"segments"`
+	MessagesPerSecond float64 `json:"messages_per_second"`
+	BytesPerSecond    float64 `json:"bytes_per_second"`
+	MemoryUsed        uint64  `json:"memory_used"`
+	MemoryLimit       uint64  `json:"memory_limit"`
+	JoinedMS          int64   `json:"joined_ms"`
+}
+
+func viewBroker(b *smqpb.BrokerInfo, leader string) brokerView {
+	v := brokerView{
+		ID: b.GetId(), Address: b.GetAddress(), HTTPAddress: b.GetHttpAddress(), Rack: b.GetRack(), Version: b.GetVersion(),
+		State: "ok", Leader: b.GetId() == leader, Segments: b.GetLoad().GetSegments(),
+		MessagesPerSecond: b.GetLoad().GetMessagesPerSecond(), BytesPerSecond: b.GetLoad().GetBytesPerSecond(),
+		MemoryUsed: b.GetLoad().GetMemoryUsed(), MemoryLimit: b.GetLoad().GetMemoryLimit(), JoinedMS: b.GetJoinedMs(),
+	}
+	switch {
+	case b.GetSilent():
+		v.State = "silent"
+	case b.GetDraining():
+		v.State = "draining"
+	}
+	return v
+}
+
+var brokerColumns = cli.View[brokerView]{
+	Name: func(b brokerView) string { return b.ID },
+	Columns: []cli.Column[brokerView]{
+		{Header: "BROKER", Cell: func(b brokerView) string { return b.ID }},
+		{Header: "ADDRESS", Cell: func(b brokerView) string { return b.Address }},
+		{Header: "STATE", Cell: func(b brokerView) string {
+			if b.Leader {
+				return b.State + ", leader"
+			}
+			return b.State
+		}},
+		{Header: "RACK", Cell: func(b brokerView) string { return orNone(b.Rack) }},
+		{Header: "SEGMENTS", Cell: func(b brokerView) string { return number(b.Segments) }, Right: true},
+		{Header: "MESSAGES/S", Cell: func(b brokerView) string { return fmt.Sprintf("%.0f", b.MessagesPerSecond) }, Right: true},
+		{Header: "BYTES/S", Cell: func(b brokerView) string { return cli.FormatSize(int64(b.BytesPerSecond)) }, Right: true},
+		{Header: "MEMORY", Cell: func(b brokerView) string {
+			return cli.FormatSize(int64(b.MemoryUsed)) + " of " + cli.FormatSize(int64(b.MemoryLimit))
+		}, Right: true},
+		{Header: "JOINED", Cell: func(b brokerView) string { return when(b.JoinedMS) }},
+	},
+}
+
+func newBrokerList(e *cli.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List brokers",
+		Example: "  smq-admin broker list\n  smq-admin broker list -o json | jq '.[] | select(.leader)'",
+		Args:    cli.Args(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return withClient(cmd.Context(), e, func(ctx context.Context, c *client.Client) error {
+				info, err := c.Cluster(ctx)
+				if err != nil {
+					return err
+				}
+				var brokers []brokerView
+				for _, b := range info.GetBrokers() {
+					brokers = append(brokers, viewBroker(b, info.GetLeader().GetBroker()))
+				}
+				return brokerColumns.List(e, brokers)
+			})
+		},
+	}
+	e.AddOutputFlag(cmd)
+	return cmd
+}
+
+func newBrokerDrain(e *cli.Env) *cobra.Command {
+	var wait bool
+	cmd := &cobra.Command{
+		Use:   "drain BROKER",
+		Short: "Have a broker hand over its segments and leave",
+		Long: `Have a broker, named by its id or address, hand over its segments and leave. With
+--wait this ends when the broker has left; otherwise when the drain has begun.`,
+		Example: "  smq-admin broker drain 127.0.0.1:7310 --wait",
+		Args:    cli.Args("BROKER"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withClientUntimed(cmd.Context(), e, func(ctx context.Context, c *client.Client) error {
+				if cmd.Flags().Changed("timeout") {
+					var cancel context.CancelFunc
+					ctx, cancel = e.WithTimeout(ctx)
+					defer cancel()
+				}
+				return drain(ctx, e, c, args[0], wait)
+			})
+		},
+		ValidArgsFunction: connect.CompleteBrokers(e),
+	}
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait until the broker has left (at most --timeout, if that is given)")
+	return cmd
+}
+
+// drainPoll is how often a drain is asked how far it has come.
+const drainPoll = 300 * time.Millisecond
+
+func drain(ctx context.Context, e *cli.Env, c *client.Client, name string, wait bool) error {
+	id, err := findBroker(ctx, e, c, name)
+	if err != nil {
+		return err
+	}
+	begun := false
+	for {
+		done, left, err := askToDrain(ctx, e, c, id)
+		switch {
+		case err != nil && begun && errors.Is(err, smq.ErrNotFound):
+			done = true // it has left
+		case err != nil:
+			return err
+		}
+		begun = true
+		switch {
+		case done:
+			e.Infof("broker %s has handed over its segments", id)
+			return nil
+		case !wait:
+			e.Infof("broker %s is draining, %d segments are left", id, left)
+			return nil
+		}
+		select {
+		case <-time.After(drainPoll):
+		case <-ctx.Done():
+			return fmt.Errorf("drain broker %s: %d segments are left: %w", id, left, context.Cause(ctx))
+		}
+	}
+}
+
+func askToDrain(ctx context.Context, e *cli.Env, c *client.Client, id string) (done bool, left int32, err error) {
+	ctx, cancel := e.WithTimeout(ctx)
+	defer cancel()
+	err = c.Leader(ctx, func(ctx context.Context, l smqpb.LeaderClient) error {
+		resp, err := l.DrainBroker(ctx, &smqpb.DrainBrokerRequest{Broker: id})
+		done, left = resp.GetDone(), resp.GetSegmentsLeft()
+		return err
+	})
+	if err != nil {
+		return false, 0, fmt.Errorf("drain broker %s: %w", id, err)
+	}
+	return done, left, nil
+}
+
+// findBroker is the id of the broker with the given id or address.
+func findBroker(ctx context.Context, e *cli.Env, c *client.Client, name string) (string, error) {
+	ctx, cancel := e.WithTimeout(ctx)
+	defer cancel()
+	info, err := c.Cluster(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, b := range info.GetBrokers() {
+		if b.GetId() == name || b.GetAddress() == name {
+			return b.GetId(), nil
+		}
+	}
+	return "", fmt.Errorf("broker %s: %w; smq-admin broker list shows those that there are", name, smq.ErrNotFound)
+}
+
+func newMaster(e *cli.Env) *cobra.Command {
+	return group("master", "Show the masters", newMasterStatus(e))
+}
+
+// statusView is the cluster as its masters know it.
+type statusView struct {
+	ClusterID     string       `json:"cluster_id"`
+	Store         string       `json:"store"`
+	LeadingMaster string       `json:"leading_master"`
+	RaftTerm      uint64       `json:"raft_term"`
+	RaftIndex     uint64       `json:"raft_index"`
+	Leader        string       `json:"leader"`
+	LeaderAddress string       `json:"leader_address"`
+	LeaderTerm    uint64       `json:"leader_term"`
+	Brokers       int          `json:"brokers"`
+	Masters       []masterView `json:"masters"`
+}
+
+type masterView struct {
+	ID          string `json:"id"`
+	Address     string `json:"address"`
+	HTTPAddress string `json:"http_address"`
+	Leader      bool   `json:"leader"`
+	Voter       bool   `json:"voter"`
+}
+
+func viewStatus(info *smqpb.ClusterInfo) statusView {
+	v := statusView{
+		ClusterID: info.GetClusterId(), Store: info.GetStore(), LeadingMaster: info.GetLeadingMaster(),
+		RaftTerm: info.GetRaftTerm(), RaftIndex: info.GetRaftIndex(),
+		Leader: info.GetLeader().GetBroker(), LeaderAddress: info.GetLeader().GetAddress(), LeaderTerm: info.GetLeader().GetTerm(),
+		Brokers: len(info.GetBrokers()), Masters: []masterView{},
+	}
+	for _, m := range info.GetMasters() {
+		v.Masters = append(v.Masters, masterView{ID: m.GetId(), Address: m.GetAddress(), HTTPAddress: m.GetHttpAddress(), Leader: m.GetLeader(), Voter: m.GetVoter()})
+	}
+	return v
+}
+
+var statusColumns = cli.View[statusView]{
+	Name: func(s statusView) string { return s.ClusterID },
+	Columns: []cli.Column[statusView]{
+		{Header: "CLUSTER", Cell: func(s statusView) string { return s.ClusterID }},
+		{Header: "STORE", Cell: func(s statusView) string { return s.Store }},
+		{Header: "LEADING_MASTER", Cell: func(s statusView) string { return orNone(s.LeadingMaster) }},
+		{Header: "RAFT", Cell: func(s statusView) string { return fmt.Sprintf("term %d, index %d", s.RaftTerm, s.RaftIndex) }},
+		{Header: "LEADING_BROKER", Cell: func(s statusView) string {
+			if s.Leader == "" {
+				return "-"
+			}
+			return fmt.Sprintf("%s at %s, term %d", s.Leader, s.LeaderAddress, s.LeaderTerm)
+		}},
+		{Header: "BROKERS", Cell: func(s statusView) string { return number(int64(s.Brokers)) }},
+	},
+}
+
+var masterColumns = cli.View[masterView]{
+	Name: func(m masterView) string { return m.ID },
+	Columns: []cli.Column[masterView]{
+		{Header: "MASTER", Cell: func(m masterView) string { return m.ID }},
+		{Header: "ADDRESS", Cell: func(m masterView) string { return orNone(m.Address) }},
+		{Header: "HTTP", Cell: func(m masterView) string { return orNone(m.HTTPAddress) }},
+		{Header: "ROLE", Cell: func(m masterView) string {
+			switch {
+			case m.Leader:
+				return "leader"
+			case m.Voter:
+				return "voter"
+			}
+			return "-"
+		}},
+	},
+}
+
+func newMasterStatus(e *cli.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "status",
+		Short:   "Show the cluster as its masters know it",
+		Example: "  smq-admin master status\n  smq-admin master status -o json | jq -r .store",
+		Args:    cli.Args(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return withClient(cmd.Context(), e, func(ctx context.Context, c *client.Client) error {
+				info, err := c.Cluster(ctx)
+				if err != nil {
+					return err
+				}
+				view := viewStatus(info)
+				return statusColumns.One(e, view, func() error {
+					if _, err := fmt.Fprintln(e.Stdout); err != nil {
+						return err
+					}
+					return masterColumns.Table(e, view.Masters)
+				})
+			})
+		},
+	}
+	e.AddOutputFlag(cmd)
+	return cmd
+}

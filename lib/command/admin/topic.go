@@ -1,0 +1,237 @@
+package admin
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seaweedmq/smq/lib/cli"
+	"github.com/seaweedmq/smq/lib/client"
+	"github.com/seaweedmq/smq/lib/command/connect"
+	"github.com/seaweedmq/smq/lib/smq"
+)
+
+func newTopic(e *cli.Env) *cobra.Command {
+	return group("topic", "Create, list, describe and delete topics",
+		newTopicCreate(e), newTopicList(e), newTopicDescribe(e), newTopicDelete(e))
+}
+
+func newTopicCreate(e *cli.Env) *cobra.Command {
+	var options client.TopicOptions
+	var ifNotExists bool
+	cmd := &cobra.Command{
+		Use:   "create TOPIC…",
+		Short: "Create topics",
+		Long: `Create topics. The number of partitions and what the partition key is stay as
+they are for the topic's life.`,
+		Example: `  smq-admin topic create orders --partitions 128
+  smq-admin topic create clicks --key json:user.id --if-not-exists`,
+		Args: cli.Args("TOPIC…"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("partitions") && (options.Partitions < 1 || options.Partitions > smq.MaxPartitions) {
+				return cli.Usagef("--partitions %d: a topic has 1 to %d", options.Partitions, smq.MaxPartitions)
+			}
+			topics, err := parseTopics(args)
+			if err != nil {
+				return err
+			}
+			return withClient(cmd.Context(), e, func(ctx context.Context, c *client.Client) error {
+				for _, topic := range topics {
+					if err := createTopic(ctx, e, c, topic, options, ifNotExists); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		},
+	}
+	cmd.Flags().Int32Var(&options.Partitions, "partitions", smq.DefaultPartitions, "number of partitions, 1 to 1000000")
+	cmd.Flags().StringVar(&options.Key, "key", "key", "where a message's partition key is: `key`, header:NAME or json:PATH")
+	cmd.Flags().BoolVar(&ifNotExists, "if-not-exists", false, "a topic that exists is a success")
+	return cmd
+}
+
+func parseTopics(args []string) ([]smq.Topic, error) {
+	var topics []smq.Topic
+	for _, arg := range args {
+		t, err := smq.ParseTopic(arg)
+		if err != nil {
+			return nil, err
+		}
+		topics = append(topics, t)
+	}
+	return topics, nil
+}
+
+func createTopic(ctx context.Context, e *cli.Env, c *client.Client, topic smq.Topic, options client.TopicOptions, ifNotExists bool) error {
+	config, err := c.CreateTopic(ctx, topic, options)
+	switch {
+	case errors.Is(err, smq.ErrExists) && ifNotExists:
+		e.Infof("topic %s exists", topic)
+		return nil
+	case errors.Is(err, smq.ErrExists):
+		return fmt.Errorf("%w; --if-not-exists takes it as it is", err)
+	case err != nil:
+		return err
+	}
+	e.Infof("created topic %s with %d partitions", topic, config.GetPartitions())
+	return nil
+}
+
+func newTopicList(e *cli.Env) *cobra.Command {
+	var namespace string
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List topics",
+		Example: "  smq-admin topic list -o name\n  smq-admin topic list --namespace shop -o json",
+		Args:    cli.Args(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return withClient(cmd.Context(), e, func(ctx context.Context, c *client.Client) error {
+				var topics []topicView
+				options := client.ListOptions{NamesOnly: e.Flags.Output == cli.FormatName}
+				for t, err := range c.ListTopics(ctx, namespace, options) {
+					if err != nil {
+						return err
+					}
+					topics = append(topics, viewSummary(t))
+				}
+				return topicColumns.List(e, topics)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&namespace, "namespace", "", "only topics of this namespace")
+	e.AddOutputFlag(cmd)
+	return cmd
+}
+
+func newTopicDescribe(e *cli.Env) *cobra.Command {
+	var offsets bool
+	cmd := &cobra.Command{
+		Use:     "describe TOPIC",
+		Short:   "Show a topic and its live segments",
+		Example: "  smq-admin topic describe orders\n  smq-admin topic describe orders --offsets -o json",
+		Args:    cli.Args("TOPIC"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			topic, err := smq.ParseTopic(args[0])
+			if err != nil {
+				return err
+			}
+			return withClient(cmd.Context(), e, func(ctx context.Context, c *client.Client) error {
+				return describeTopic(ctx, e, c, topic, offsets)
+			})
+		},
+		ValidArgsFunction: connect.CompleteTopics(e),
+	}
+	cmd.Flags().BoolVar(&offsets, "offsets", false, "show every partition's offsets and the number of messages")
+	e.AddOutputFlag(cmd)
+	return cmd
+}
+
+func describeTopic(ctx context.Context, e *cli.Env, c *client.Client, topic smq.Topic, offsets bool) error {
+	d, err := c.DescribeTopic(ctx, topic)
+	if err != nil {
+		return err
+	}
+	view := viewDescription(d)
+	if offsets {
+		if err := view.addOffsets(ctx, c, topic); err != nil {
+			return err
+		}
+	}
+	return describedColumns.One(e, view, func() error {
+		if _, err := fmt.Fprintln(e.Stdout); err != nil {
+			return err
+		}
+		if err := layoutColumns.Table(e, view.Segments); err != nil || !offsets {
+			return err
+		}
+		if _, err := fmt.Fprintln(e.Stdout); err != nil {
+			return err
+		}
+		return offsetColumns.Table(e, view.Offsets)
+	})
+}
+
+func newTopicDelete(e *cli.Env) *cobra.Command {
+	var confirm string
+	var ifExists bool
+	cmd := &cobra.Command{
+		Use:   "delete TOPIC",
+		Short: "Delete a topic with all its messages",
+		Long: `Delete a topic with all its messages. The topic's name must be given again: typed
+when asked for it, or with --confirm.`,
+		Example: "  smq-admin topic delete orders\n  smq-admin topic delete orders --confirm orders",
+		Args:    cli.Args("TOPIC"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			topic, err := smq.ParseTopic(args[0])
+			if err != nil {
+				return err
+			}
+			return withClientUntimed(cmd.Context(), e, func(ctx context.Context, c *client.Client) error {
+				return deleteTopic(ctx, e, c, topic, confirm, cmd.Flags().Changed("confirm"), ifExists)
+			})
+		},
+		ValidArgsFunction: connect.CompleteTopics(e),
+	}
+	cmd.Flags().StringVar(&confirm, "confirm", "", "the `NAME` of the topic once more, instead of being asked for it")
+	cmd.Flags().BoolVar(&ifExists, "if-exists", false, "a topic that does not exist is a success")
+	return cmd
+}
+
+func deleteTopic(ctx context.Context, e *cli.Env, c *client.Client, topic smq.Topic, confirm string, confirmed, ifExists bool) error {
+	looking, cancel := e.WithTimeout(ctx)
+	defer cancel()
+	d, err := c.DescribeTopic(looking, topic)
+	if errors.Is(err, smq.ErrNotFound) && ifExists {
+		e.Infof("topic %s does not exist", topic)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if !confirmed {
+		question := fmt.Sprintf("Delete topic %s (%d partitions) with all its messages? Type its name: ", topic, d.GetConfig().GetPartitions())
+		if confirm, err = ask(ctx, e, question); err != nil {
+			return err
+		}
+	}
+	if confirm != topic.String() && confirm != topic.Namespace+"/"+topic.Name {
+		return cli.Exit(cli.ExitRefused, fmt.Errorf("topic %s is not deleted: the name was not confirmed (%q)", topic, confirm))
+	}
+	deleting, cancel := e.WithTimeout(ctx)
+	defer cancel()
+	if err := c.DeleteTopic(deleting, topic); err != nil {
+		return err
+	}
+	e.Infof("deleted topic %s", topic)
+	return nil
+}
+
+// ask prints a question on standard error and reads the line that answers it.
+func ask(ctx context.Context, e *cli.Env, question string) (string, error) {
+	if e.StdinTerminal {
+		fmt.Fprint(e.Stderr, question)
+	}
+	type answer struct {
+		line string
+		err  error
+	}
+	answers := make(chan answer, 1) // the goroutine may stay behind in Read
+	go func() {
+		line, err := bufio.NewReader(e.Stdin).ReadString('\n')
+		answers <- answer{line, err}
+	}()
+	select {
+	case a := <-answers:
+		if a.line == "" && a.err != nil && !e.StdinTerminal {
+			return "", cli.Exit(cli.ExitRefused, errors.New("nobody is there to confirm it; use --confirm NAME"))
+		}
+		return strings.TrimSpace(a.line), nil
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+}
