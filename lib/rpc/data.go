@@ -16,6 +16,8 @@ type DataServer interface {
 	Publish(PublishStream) error
 	// Subscribe receives what to serve and sends batches.
 	Subscribe(SubscribeStream) error
+	// Replicate receives what a segment's owner has not stored yet.
+	Replicate(ReplicateStream) error
 }
 
 // PublishStream is the broker's end of a publisher's stream. One goroutine may
@@ -44,6 +46,18 @@ type SubscribeStream interface {
 	Send(head *smqpb.DeliverHead, payload ...[]byte) error
 }
 
+// ReplicateStream is a follower's end of the stream from an owner. One goroutine
+// may receive while another sends.
+type ReplicateStream interface {
+	// Context ends when the stream does.
+	Context() context.Context
+	// Recv waits for the next frame, fills head and returns the payload, which
+	// the caller owns. io.EOF: the owner is done.
+	Recv(head *smqpb.ReplicateHead) (payload []byte, err error)
+	// Send sends acks. It blocks while the owner does not read them.
+	Send(acks *smqpb.ReplicaAcks) error
+}
+
 // dataService describes smq.v1.Data to gRPC. It is written by hand because
 // generated code has no place for a payload that passes protobuf by.
 var dataService = grpc.ServiceDesc{
@@ -52,6 +66,7 @@ var dataService = grpc.ServiceDesc{
 	Streams: []grpc.StreamDesc{
 		{StreamName: "Publish", Handler: servePublish, ServerStreams: true, ClientStreams: true},
 		{StreamName: "Subscribe", Handler: serveSubscribe, ServerStreams: true, ClientStreams: true},
+		{StreamName: "Replicate", Handler: serveReplicate, ServerStreams: true, ClientStreams: true},
 	},
 }
 
@@ -65,6 +80,20 @@ func servePublish(srv any, s grpc.ServerStream) error {
 func serveSubscribe(srv any, s grpc.ServerStream) error {
 	return srv.(DataServer).Subscribe(subscribeStream{s})
 }
+
+func serveReplicate(srv any, s grpc.ServerStream) error {
+	return srv.(DataServer).Replicate(replicateStream{s})
+}
+
+type replicateStream struct{ grpc.ServerStream }
+
+func (s replicateStream) Recv(head *smqpb.ReplicateHead) ([]byte, error) {
+	f := inFrame{head: head}
+	err := recvFrame(s.ServerStream, &f)
+	return f.payload, err
+}
+
+func (s replicateStream) Send(acks *smqpb.ReplicaAcks) error { return s.SendMsg(acks) }
 
 type publishStream struct{ grpc.ServerStream }
 
@@ -156,6 +185,31 @@ func (c *SubscribeClient) Recv(head *smqpb.DeliverHead) ([]byte, error) {
 
 // CloseSend says that nothing more will be asked for.
 func (c *SubscribeClient) CloseSend() error { return c.stream.CloseSend() }
+
+// ReplicateClient is an owner's end of the stream to a follower. One goroutine
+// may send while another receives.
+type ReplicateClient struct{ stream grpc.ClientStream }
+
+// OpenReplicate opens a stream to the broker that conn, which Dial made, leads
+// to. The stream lives until Recv has returned an error or ctx ends: one of
+// these must happen, or it leaks.
+func OpenReplicate(ctx context.Context, conn *grpc.ClientConn) (*ReplicateClient, error) {
+	s, err := openData(ctx, conn, 2)
+	if err != nil {
+		return nil, err
+	}
+	return &ReplicateClient{s}, nil
+}
+
+// Send sends a frame whose payload is the given slices one after the other.
+// They are not copied and must never change again. It blocks while the follower
+// does not keep up. io.EOF: the stream has ended, Recv tells why.
+func (c *ReplicateClient) Send(head *smqpb.ReplicateHead, payload ...[]byte) error {
+	return c.stream.SendMsg(&outFrame{head: head, payload: payload})
+}
+
+// Recv waits for the next acks.
+func (c *ReplicateClient) Recv(acks *smqpb.ReplicaAcks) error { return c.stream.RecvMsg(acks) }
 
 func openData(ctx context.Context, conn *grpc.ClientConn, i int) (grpc.ClientStream, error) {
 	desc := &dataService.Streams[i]

@@ -2195,6 +2195,566 @@ func (x *PartitionEnd) GetSegment() uint64 {
 	return 0
 }
 
+type FenceReplicaRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Topic         string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	TopicId       string                 `protobuf:"bytes,2,opt,name=topic_id,json=topicId,proto3" json:"topic_id,omitempty"`
+	Segment       uint64                 `protobuf:"varint,3,opt,name=segment,proto3" json:"segment,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FenceReplicaRequest) Reset() {
+	*x = FenceReplicaRequest{}
+	mi := &file_smqpb_broker_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FenceReplicaRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FenceReplicaRequest) ProtoMessage() {}
+
+func (x *FenceReplicaRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_smqpb_broker_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FenceReplicaRequest.ProtoReflect.Descriptor instead.
+func (*FenceReplicaRequest) Descriptor() ([]byte, []int) {
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *FenceReplicaRequest) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *FenceReplicaRequest) GetTopicId() string {
+	if x != nil {
+		return x.TopicId
+	}
+	return ""
+}
+
+func (x *FenceReplicaRequest) GetSegment() uint64 {
+	if x != nil {
+		return x.Segment
+	}
+	return 0
+}
+
+type FenceReplicaResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SealChunk     uint64                 `protobuf:"varint,1,opt,name=seal_chunk,json=sealChunk,proto3" json:"seal_chunk,omitempty"`
+	SealHash      []byte                 `protobuf:"bytes,2,opt,name=seal_hash,json=sealHash,proto3" json:"seal_hash,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FenceReplicaResponse) Reset() {
+	*x = FenceReplicaResponse{}
+	mi := &file_smqpb_broker_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FenceReplicaResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FenceReplicaResponse) ProtoMessage() {}
+
+func (x *FenceReplicaResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_smqpb_broker_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FenceReplicaResponse.ProtoReflect.Descriptor instead.
+func (*FenceReplicaResponse) Descriptor() ([]byte, []int) {
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *FenceReplicaResponse) GetSealChunk() uint64 {
+	if x != nil {
+		return x.SealChunk
+	}
+	return 0
+}
+
+func (x *FenceReplicaResponse) GetSealHash() []byte {
+	if x != nil {
+		return x.SealHash
+	}
+	return nil
+}
+
+type HeldBatchesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Topic         string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	TopicId       string                 `protobuf:"bytes,2,opt,name=topic_id,json=topicId,proto3" json:"topic_id,omitempty"`
+	Segment       uint64                 `protobuf:"varint,3,opt,name=segment,proto3" json:"segment,omitempty"`
+	From          uint64                 `protobuf:"varint,4,opt,name=from,proto3" json:"from,omitempty"` // position; what comes before it has been handed over
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HeldBatchesRequest) Reset() {
+	*x = HeldBatchesRequest{}
+	mi := &file_smqpb_broker_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HeldBatchesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HeldBatchesRequest) ProtoMessage() {}
+
+func (x *HeldBatchesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_smqpb_broker_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HeldBatchesRequest.ProtoReflect.Descriptor instead.
+func (*HeldBatchesRequest) Descriptor() ([]byte, []int) {
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *HeldBatchesRequest) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *HeldBatchesRequest) GetTopicId() string {
+	if x != nil {
+		return x.TopicId
+	}
+	return ""
+}
+
+func (x *HeldBatchesRequest) GetSegment() uint64 {
+	if x != nil {
+		return x.Segment
+	}
+	return 0
+}
+
+func (x *HeldBatchesRequest) GetFrom() uint64 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+type HeldBatchesResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	First         uint64                 `protobuf:"varint,1,opt,name=first,proto3" json:"first,omitempty"` // position of the first batch here
+	Partitions    []int32                `protobuf:"varint,2,rep,packed,name=partitions,proto3" json:"partitions,omitempty"`
+	Batches       [][]byte               `protobuf:"bytes,3,rep,name=batches,proto3" json:"batches,omitempty"`
+	More          bool                   `protobuf:"varint,4,opt,name=more,proto3" json:"more,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HeldBatchesResponse) Reset() {
+	*x = HeldBatchesResponse{}
+	mi := &file_smqpb_broker_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HeldBatchesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HeldBatchesResponse) ProtoMessage() {}
+
+func (x *HeldBatchesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_smqpb_broker_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HeldBatchesResponse.ProtoReflect.Descriptor instead.
+func (*HeldBatchesResponse) Descriptor() ([]byte, []int) {
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *HeldBatchesResponse) GetFirst() uint64 {
+	if x != nil {
+		return x.First
+	}
+	return 0
+}
+
+func (x *HeldBatchesResponse) GetPartitions() []int32 {
+	if x != nil {
+		return x.Partitions
+	}
+	return nil
+}
+
+func (x *HeldBatchesResponse) GetBatches() [][]byte {
+	if x != nil {
+		return x.Batches
+	}
+	return nil
+}
+
+func (x *HeldBatchesResponse) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
+// ReplicateHead begins each frame from a segment's owner to a follower. The
+// first frame of a stream carries the hello and no segments; a frame without
+// segments says that the owner lives.
+type ReplicateHead struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Hello         *ReplicateHello        `protobuf:"bytes,1,opt,name=hello,proto3" json:"hello,omitempty"`
+	Segments      []*ReplicateSegment    `protobuf:"bytes,2,rep,name=segments,proto3" json:"segments,omitempty"` // their batches' bytes follow the head in this order
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReplicateHead) Reset() {
+	*x = ReplicateHead{}
+	mi := &file_smqpb_broker_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReplicateHead) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReplicateHead) ProtoMessage() {}
+
+func (x *ReplicateHead) ProtoReflect() protoreflect.Message {
+	mi := &file_smqpb_broker_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReplicateHead.ProtoReflect.Descriptor instead.
+func (*ReplicateHead) Descriptor() ([]byte, []int) {
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *ReplicateHead) GetHello() *ReplicateHello {
+	if x != nil {
+		return x.Hello
+	}
+	return nil
+}
+
+func (x *ReplicateHead) GetSegments() []*ReplicateSegment {
+	if x != nil {
+		return x.Segments
+	}
+	return nil
+}
+
+type ReplicateHello struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Broker        string                 `protobuf:"bytes,1,opt,name=broker,proto3" json:"broker,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReplicateHello) Reset() {
+	*x = ReplicateHello{}
+	mi := &file_smqpb_broker_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReplicateHello) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReplicateHello) ProtoMessage() {}
+
+func (x *ReplicateHello) ProtoReflect() protoreflect.Message {
+	mi := &file_smqpb_broker_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReplicateHello.ProtoReflect.Descriptor instead.
+func (*ReplicateHello) Descriptor() ([]byte, []int) {
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *ReplicateHello) GetBroker() string {
+	if x != nil {
+		return x.Broker
+	}
+	return ""
+}
+
+type ReplicateSegment struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Topic         string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	TopicId       string                 `protobuf:"bytes,2,opt,name=topic_id,json=topicId,proto3" json:"topic_id,omitempty"`
+	Segment       uint64                 `protobuf:"varint,3,opt,name=segment,proto3" json:"segment,omitempty"`
+	First         uint64                 `protobuf:"varint,4,opt,name=first,proto3" json:"first,omitempty"`                  // position of the first batch
+	Stored        uint64                 `protobuf:"varint,5,opt,name=stored,proto3" json:"stored,omitempty"`                // everything before this position is stored
+	Partitions    []int32                `protobuf:"varint,6,rep,packed,name=partitions,proto3" json:"partitions,omitempty"` // of each batch
+	Sizes         []uint32               `protobuf:"varint,7,rep,packed,name=sizes,proto3" json:"sizes,omitempty"`           // bytes of each batch
+	Closed        bool                   `protobuf:"varint,8,opt,name=closed,proto3" json:"closed,omitempty"`                // the owner has sealed it: nothing is to be held any more
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReplicateSegment) Reset() {
+	*x = ReplicateSegment{}
+	mi := &file_smqpb_broker_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReplicateSegment) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReplicateSegment) ProtoMessage() {}
+
+func (x *ReplicateSegment) ProtoReflect() protoreflect.Message {
+	mi := &file_smqpb_broker_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReplicateSegment.ProtoReflect.Descriptor instead.
+func (*ReplicateSegment) Descriptor() ([]byte, []int) {
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *ReplicateSegment) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *ReplicateSegment) GetTopicId() string {
+	if x != nil {
+		return x.TopicId
+	}
+	return ""
+}
+
+func (x *ReplicateSegment) GetSegment() uint64 {
+	if x != nil {
+		return x.Segment
+	}
+	return 0
+}
+
+func (x *ReplicateSegment) GetFirst() uint64 {
+	if x != nil {
+		return x.First
+	}
+	return 0
+}
+
+func (x *ReplicateSegment) GetStored() uint64 {
+	if x != nil {
+		return x.Stored
+	}
+	return 0
+}
+
+func (x *ReplicateSegment) GetPartitions() []int32 {
+	if x != nil {
+		return x.Partitions
+	}
+	return nil
+}
+
+func (x *ReplicateSegment) GetSizes() []uint32 {
+	if x != nil {
+		return x.Sizes
+	}
+	return nil
+}
+
+func (x *ReplicateSegment) GetClosed() bool {
+	if x != nil {
+		return x.Closed
+	}
+	return false
+}
+
+// ReplicaAcks is each frame back.
+type ReplicaAcks struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Acks          []*ReplicaAck          `protobuf:"bytes,1,rep,name=acks,proto3" json:"acks,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReplicaAcks) Reset() {
+	*x = ReplicaAcks{}
+	mi := &file_smqpb_broker_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReplicaAcks) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReplicaAcks) ProtoMessage() {}
+
+func (x *ReplicaAcks) ProtoReflect() protoreflect.Message {
+	mi := &file_smqpb_broker_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReplicaAcks.ProtoReflect.Descriptor instead.
+func (*ReplicaAcks) Descriptor() ([]byte, []int) {
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *ReplicaAcks) GetAcks() []*ReplicaAck {
+	if x != nil {
+		return x.Acks
+	}
+	return nil
+}
+
+type ReplicaAck struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	TopicId       string                 `protobuf:"bytes,1,opt,name=topic_id,json=topicId,proto3" json:"topic_id,omitempty"`
+	Segment       uint64                 `protobuf:"varint,2,opt,name=segment,proto3" json:"segment,omitempty"`
+	Held          uint64                 `protobuf:"varint,3,opt,name=held,proto3" json:"held,omitempty"`  // everything before this position is held, or stored
+	Error         *ErrorInfo             `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"` // refused: it is no follower of the segment, or is fenced
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReplicaAck) Reset() {
+	*x = ReplicaAck{}
+	mi := &file_smqpb_broker_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReplicaAck) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReplicaAck) ProtoMessage() {}
+
+func (x *ReplicaAck) ProtoReflect() protoreflect.Message {
+	mi := &file_smqpb_broker_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReplicaAck.ProtoReflect.Descriptor instead.
+func (*ReplicaAck) Descriptor() ([]byte, []int) {
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *ReplicaAck) GetTopicId() string {
+	if x != nil {
+		return x.TopicId
+	}
+	return ""
+}
+
+func (x *ReplicaAck) GetSegment() uint64 {
+	if x != nil {
+		return x.Segment
+	}
+	return 0
+}
+
+func (x *ReplicaAck) GetHeld() uint64 {
+	if x != nil {
+		return x.Held
+	}
+	return 0
+}
+
+func (x *ReplicaAck) GetError() *ErrorInfo {
+	if x != nil {
+		return x.Error
+	}
+	return nil
+}
+
 var File_smqpb_broker_proto protoreflect.FileDescriptor
 
 const file_smqpb_broker_proto_rawDesc = "" +
@@ -2356,7 +2916,51 @@ const file_smqpb_broker_proto_rawDesc = "" +
 	"\vnext_offset\x18\x02 \x01(\x03R\n" +
 	"nextOffset\x12'\n" +
 	"\x05error\x18\x03 \x01(\v2\x11.smq.v1.ErrorInfoR\x05error\x12\x18\n" +
-	"\asegment\x18\x04 \x01(\x04R\asegment*3\n" +
+	"\asegment\x18\x04 \x01(\x04R\asegment\"`\n" +
+	"\x13FenceReplicaRequest\x12\x14\n" +
+	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x19\n" +
+	"\btopic_id\x18\x02 \x01(\tR\atopicId\x12\x18\n" +
+	"\asegment\x18\x03 \x01(\x04R\asegment\"R\n" +
+	"\x14FenceReplicaResponse\x12\x1d\n" +
+	"\n" +
+	"seal_chunk\x18\x01 \x01(\x04R\tsealChunk\x12\x1b\n" +
+	"\tseal_hash\x18\x02 \x01(\fR\bsealHash\"s\n" +
+	"\x12HeldBatchesRequest\x12\x14\n" +
+	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x19\n" +
+	"\btopic_id\x18\x02 \x01(\tR\atopicId\x12\x18\n" +
+	"\asegment\x18\x03 \x01(\x04R\asegment\x12\x12\n" +
+	"\x04from\x18\x04 \x01(\x04R\x04from\"y\n" +
+	"\x13HeldBatchesResponse\x12\x14\n" +
+	"\x05first\x18\x01 \x01(\x04R\x05first\x12\x1e\n" +
+	"\n" +
+	"partitions\x18\x02 \x03(\x05R\n" +
+	"partitions\x12\x18\n" +
+	"\abatches\x18\x03 \x03(\fR\abatches\x12\x12\n" +
+	"\x04more\x18\x04 \x01(\bR\x04more\"s\n" +
+	"\rReplicateHead\x12,\n" +
+	"\x05hello\x18\x01 \x01(\v2\x16.smq.v1.ReplicateHelloR\x05hello\x124\n" +
+	"\bsegments\x18\x02 \x03(\v2\x18.smq.v1.ReplicateSegmentR\bsegments\"(\n" +
+	"\x0eReplicateHello\x12\x16\n" +
+	"\x06broker\x18\x01 \x01(\tR\x06broker\"\xd9\x01\n" +
+	"\x10ReplicateSegment\x12\x14\n" +
+	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x19\n" +
+	"\btopic_id\x18\x02 \x01(\tR\atopicId\x12\x18\n" +
+	"\asegment\x18\x03 \x01(\x04R\asegment\x12\x14\n" +
+	"\x05first\x18\x04 \x01(\x04R\x05first\x12\x16\n" +
+	"\x06stored\x18\x05 \x01(\x04R\x06stored\x12\x1e\n" +
+	"\n" +
+	"partitions\x18\x06 \x03(\x05R\n" +
+	"partitions\x12\x14\n" +
+	"\x05sizes\x18\a \x03(\rR\x05sizes\x12\x16\n" +
+	"\x06closed\x18\b \x01(\bR\x06closed\"5\n" +
+	"\vReplicaAcks\x12&\n" +
+	"\x04acks\x18\x01 \x03(\v2\x12.smq.v1.ReplicaAckR\x04acks\"~\n" +
+	"\n" +
+	"ReplicaAck\x12\x19\n" +
+	"\btopic_id\x18\x01 \x01(\tR\atopicId\x12\x18\n" +
+	"\asegment\x18\x02 \x01(\x04R\asegment\x12\x12\n" +
+	"\x04held\x18\x03 \x01(\x04R\x04held\x12'\n" +
+	"\x05error\x18\x04 \x01(\v2\x11.smq.v1.ErrorInfoR\x05error*3\n" +
 	"\bAckLevel\x12\v\n" +
 	"\aDEFAULT\x10\x00\x12\n" +
 	"\n" +
@@ -2371,12 +2975,14 @@ const file_smqpb_broker_proto_rawDesc = "" +
 	"\rDescribeTopic\x12\x1c.smq.v1.DescribeTopicRequest\x1a\x1d.smq.v1.DescribeTopicResponse\x127\n" +
 	"\x06Lookup\x12\x15.smq.v1.LookupRequest\x1a\x16.smq.v1.LookupResponse\x12I\n" +
 	"\fReportSealed\x12\x1b.smq.v1.ReportSealedRequest\x1a\x1c.smq.v1.ReportSealedResponse\x12F\n" +
-	"\vDrainBroker\x12\x1a.smq.v1.DrainBrokerRequest\x1a\x1b.smq.v1.DrainBrokerResponse2\x8d\x02\n" +
+	"\vDrainBroker\x12\x1a.smq.v1.DrainBrokerRequest\x1a\x1b.smq.v1.DrainBrokerResponse2\xa0\x03\n" +
 	"\x06Broker\x12:\n" +
 	"\aOffsets\x12\x16.smq.v1.OffsetsRequest\x1a\x17.smq.v1.OffsetsResponse\x12I\n" +
 	"\fListSegments\x12\x1b.smq.v1.ListSegmentsRequest\x1a\x1c.smq.v1.ListSegmentsResponse\x124\n" +
 	"\x05Drain\x12\x14.smq.v1.DrainRequest\x1a\x15.smq.v1.DrainResponse\x12F\n" +
-	"\vSealSegment\x12\x1a.smq.v1.SealSegmentRequest\x1a\x1b.smq.v1.SealSegmentResponseB$Z\"github.com/seaweedmq/smq/lib/smqpbb\x06proto3"
+	"\vSealSegment\x12\x1a.smq.v1.SealSegmentRequest\x1a\x1b.smq.v1.SealSegmentResponse\x12I\n" +
+	"\fFenceReplica\x12\x1b.smq.v1.FenceReplicaRequest\x1a\x1c.smq.v1.FenceReplicaResponse\x12F\n" +
+	"\vHeldBatches\x12\x1a.smq.v1.HeldBatchesRequest\x1a\x1b.smq.v1.HeldBatchesResponseB$Z\"github.com/seaweedmq/smq/lib/smqpbb\x06proto3"
 
 var (
 	file_smqpb_broker_proto_rawDescOnce sync.Once
@@ -2391,7 +2997,7 @@ func file_smqpb_broker_proto_rawDescGZIP() []byte {
 }
 
 var file_smqpb_broker_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_smqpb_broker_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
+var file_smqpb_broker_proto_msgTypes = make([]protoimpl.MessageInfo, 44)
 var file_smqpb_broker_proto_goTypes = []any{
 	(AckLevel)(0),                 // 0: smq.v1.AckLevel
 	(OffsetsRequest_Kind)(0),      // 1: smq.v1.OffsetsRequest.Kind
@@ -2430,18 +3036,27 @@ var file_smqpb_broker_proto_goTypes = []any{
 	(*DeliverHead)(nil),           // 34: smq.v1.DeliverHead
 	(*DeliverBatch)(nil),          // 35: smq.v1.DeliverBatch
 	(*PartitionEnd)(nil),          // 36: smq.v1.PartitionEnd
-	(*TopicConfig)(nil),           // 37: smq.v1.TopicConfig
-	(*Layout)(nil),                // 38: smq.v1.Layout
+	(*FenceReplicaRequest)(nil),   // 37: smq.v1.FenceReplicaRequest
+	(*FenceReplicaResponse)(nil),  // 38: smq.v1.FenceReplicaResponse
+	(*HeldBatchesRequest)(nil),    // 39: smq.v1.HeldBatchesRequest
+	(*HeldBatchesResponse)(nil),   // 40: smq.v1.HeldBatchesResponse
+	(*ReplicateHead)(nil),         // 41: smq.v1.ReplicateHead
+	(*ReplicateHello)(nil),        // 42: smq.v1.ReplicateHello
+	(*ReplicateSegment)(nil),      // 43: smq.v1.ReplicateSegment
+	(*ReplicaAcks)(nil),           // 44: smq.v1.ReplicaAcks
+	(*ReplicaAck)(nil),            // 45: smq.v1.ReplicaAck
+	(*TopicConfig)(nil),           // 46: smq.v1.TopicConfig
+	(*Layout)(nil),                // 47: smq.v1.Layout
 }
 var file_smqpb_broker_proto_depIdxs = []int32{
-	37, // 0: smq.v1.CreateTopicResponse.config:type_name -> smq.v1.TopicConfig
-	37, // 1: smq.v1.TopicSummary.config:type_name -> smq.v1.TopicConfig
+	46, // 0: smq.v1.CreateTopicResponse.config:type_name -> smq.v1.TopicConfig
+	46, // 1: smq.v1.TopicSummary.config:type_name -> smq.v1.TopicConfig
 	7,  // 2: smq.v1.ListTopicsResponse.topics:type_name -> smq.v1.TopicSummary
-	37, // 3: smq.v1.DescribeTopicResponse.config:type_name -> smq.v1.TopicConfig
-	38, // 4: smq.v1.DescribeTopicResponse.layout:type_name -> smq.v1.Layout
-	37, // 5: smq.v1.LookupResponse.config:type_name -> smq.v1.TopicConfig
-	38, // 6: smq.v1.LookupResponse.layout:type_name -> smq.v1.Layout
-	38, // 7: smq.v1.ReportSealedResponse.layout:type_name -> smq.v1.Layout
+	46, // 3: smq.v1.DescribeTopicResponse.config:type_name -> smq.v1.TopicConfig
+	47, // 4: smq.v1.DescribeTopicResponse.layout:type_name -> smq.v1.Layout
+	46, // 5: smq.v1.LookupResponse.config:type_name -> smq.v1.TopicConfig
+	47, // 6: smq.v1.LookupResponse.layout:type_name -> smq.v1.Layout
+	47, // 7: smq.v1.ReportSealedResponse.layout:type_name -> smq.v1.Layout
 	1,  // 8: smq.v1.OffsetsRequest.kind:type_name -> smq.v1.OffsetsRequest.Kind
 	20, // 9: smq.v1.ListSegmentsResponse.segments:type_name -> smq.v1.SegmentStatus
 	28, // 10: smq.v1.PublishHead.hello:type_name -> smq.v1.PublishHello
@@ -2454,33 +3069,41 @@ var file_smqpb_broker_proto_depIdxs = []int32{
 	35, // 17: smq.v1.DeliverHead.batches:type_name -> smq.v1.DeliverBatch
 	36, // 18: smq.v1.DeliverHead.ends:type_name -> smq.v1.PartitionEnd
 	26, // 19: smq.v1.PartitionEnd.error:type_name -> smq.v1.ErrorInfo
-	2,  // 20: smq.v1.Leader.CreateTopic:input_type -> smq.v1.CreateTopicRequest
-	4,  // 21: smq.v1.Leader.DeleteTopic:input_type -> smq.v1.DeleteTopicRequest
-	6,  // 22: smq.v1.Leader.ListTopics:input_type -> smq.v1.ListTopicsRequest
-	9,  // 23: smq.v1.Leader.DescribeTopic:input_type -> smq.v1.DescribeTopicRequest
-	11, // 24: smq.v1.Leader.Lookup:input_type -> smq.v1.LookupRequest
-	13, // 25: smq.v1.Leader.ReportSealed:input_type -> smq.v1.ReportSealedRequest
-	15, // 26: smq.v1.Leader.DrainBroker:input_type -> smq.v1.DrainBrokerRequest
-	17, // 27: smq.v1.Broker.Offsets:input_type -> smq.v1.OffsetsRequest
-	19, // 28: smq.v1.Broker.ListSegments:input_type -> smq.v1.ListSegmentsRequest
-	22, // 29: smq.v1.Broker.Drain:input_type -> smq.v1.DrainRequest
-	24, // 30: smq.v1.Broker.SealSegment:input_type -> smq.v1.SealSegmentRequest
-	3,  // 31: smq.v1.Leader.CreateTopic:output_type -> smq.v1.CreateTopicResponse
-	5,  // 32: smq.v1.Leader.DeleteTopic:output_type -> smq.v1.DeleteTopicResponse
-	8,  // 33: smq.v1.Leader.ListTopics:output_type -> smq.v1.ListTopicsResponse
-	10, // 34: smq.v1.Leader.DescribeTopic:output_type -> smq.v1.DescribeTopicResponse
-	12, // 35: smq.v1.Leader.Lookup:output_type -> smq.v1.LookupResponse
-	14, // 36: smq.v1.Leader.ReportSealed:output_type -> smq.v1.ReportSealedResponse
-	16, // 37: smq.v1.Leader.DrainBroker:output_type -> smq.v1.DrainBrokerResponse
-	18, // 38: smq.v1.Broker.Offsets:output_type -> smq.v1.OffsetsResponse
-	21, // 39: smq.v1.Broker.ListSegments:output_type -> smq.v1.ListSegmentsResponse
-	23, // 40: smq.v1.Broker.Drain:output_type -> smq.v1.DrainResponse
-	25, // 41: smq.v1.Broker.SealSegment:output_type -> smq.v1.SealSegmentResponse
-	31, // [31:42] is the sub-list for method output_type
-	20, // [20:31] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	42, // 20: smq.v1.ReplicateHead.hello:type_name -> smq.v1.ReplicateHello
+	43, // 21: smq.v1.ReplicateHead.segments:type_name -> smq.v1.ReplicateSegment
+	45, // 22: smq.v1.ReplicaAcks.acks:type_name -> smq.v1.ReplicaAck
+	26, // 23: smq.v1.ReplicaAck.error:type_name -> smq.v1.ErrorInfo
+	2,  // 24: smq.v1.Leader.CreateTopic:input_type -> smq.v1.CreateTopicRequest
+	4,  // 25: smq.v1.Leader.DeleteTopic:input_type -> smq.v1.DeleteTopicRequest
+	6,  // 26: smq.v1.Leader.ListTopics:input_type -> smq.v1.ListTopicsRequest
+	9,  // 27: smq.v1.Leader.DescribeTopic:input_type -> smq.v1.DescribeTopicRequest
+	11, // 28: smq.v1.Leader.Lookup:input_type -> smq.v1.LookupRequest
+	13, // 29: smq.v1.Leader.ReportSealed:input_type -> smq.v1.ReportSealedRequest
+	15, // 30: smq.v1.Leader.DrainBroker:input_type -> smq.v1.DrainBrokerRequest
+	17, // 31: smq.v1.Broker.Offsets:input_type -> smq.v1.OffsetsRequest
+	19, // 32: smq.v1.Broker.ListSegments:input_type -> smq.v1.ListSegmentsRequest
+	22, // 33: smq.v1.Broker.Drain:input_type -> smq.v1.DrainRequest
+	24, // 34: smq.v1.Broker.SealSegment:input_type -> smq.v1.SealSegmentRequest
+	37, // 35: smq.v1.Broker.FenceReplica:input_type -> smq.v1.FenceReplicaRequest
+	39, // 36: smq.v1.Broker.HeldBatches:input_type -> smq.v1.HeldBatchesRequest
+	3,  // 37: smq.v1.Leader.CreateTopic:output_type -> smq.v1.CreateTopicResponse
+	5,  // 38: smq.v1.Leader.DeleteTopic:output_type -> smq.v1.DeleteTopicResponse
+	8,  // 39: smq.v1.Leader.ListTopics:output_type -> smq.v1.ListTopicsResponse
+	10, // 40: smq.v1.Leader.DescribeTopic:output_type -> smq.v1.DescribeTopicResponse
+	12, // 41: smq.v1.Leader.Lookup:output_type -> smq.v1.LookupResponse
+	14, // 42: smq.v1.Leader.ReportSealed:output_type -> smq.v1.ReportSealedResponse
+	16, // 43: smq.v1.Leader.DrainBroker:output_type -> smq.v1.DrainBrokerResponse
+	18, // 44: smq.v1.Broker.Offsets:output_type -> smq.v1.OffsetsResponse
+	21, // 45: smq.v1.Broker.ListSegments:output_type -> smq.v1.ListSegmentsResponse
+	23, // 46: smq.v1.Broker.Drain:output_type -> smq.v1.DrainResponse
+	25, // 47: smq.v1.Broker.SealSegment:output_type -> smq.v1.SealSegmentResponse
+	38, // 48: smq.v1.Broker.FenceReplica:output_type -> smq.v1.FenceReplicaResponse
+	40, // 49: smq.v1.Broker.HeldBatches:output_type -> smq.v1.HeldBatchesResponse
+	37, // [37:50] is the sub-list for method output_type
+	24, // [24:37] is the sub-list for method input_type
+	24, // [24:24] is the sub-list for extension type_name
+	24, // [24:24] is the sub-list for extension extendee
+	0,  // [0:24] is the sub-list for field type_name
 }
 
 func init() { file_smqpb_broker_proto_init() }
@@ -2495,7 +3118,7 @@ func file_smqpb_broker_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_smqpb_broker_proto_rawDesc), len(file_smqpb_broker_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   35,
+			NumMessages:   44,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

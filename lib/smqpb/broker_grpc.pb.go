@@ -373,6 +373,8 @@ const (
 	Broker_ListSegments_FullMethodName = "/smq.v1.Broker/ListSegments"
 	Broker_Drain_FullMethodName        = "/smq.v1.Broker/Drain"
 	Broker_SealSegment_FullMethodName  = "/smq.v1.Broker/SealSegment"
+	Broker_FenceReplica_FullMethodName = "/smq.v1.Broker/FenceReplica"
+	Broker_HeldBatches_FullMethodName  = "/smq.v1.Broker/HeldBatches"
 )
 
 // BrokerClient is the client API for Broker service.
@@ -390,6 +392,12 @@ type BrokerClient interface {
 	// SealSegment makes the owner seal a segment in a planned way and returns
 	// when the seal is stored.
 	SealSegment(ctx context.Context, in *SealSegmentRequest, opts ...grpc.CallOption) (*SealSegmentResponse, error)
+	// FenceReplica makes a follower refuse its owner from now on and seal the
+	// segment with what it holds; it answers when the seal is stored.
+	FenceReplica(ctx context.Context, in *FenceReplicaRequest, opts ...grpc.CallOption) (*FenceReplicaResponse, error)
+	// HeldBatches makes a follower refuse its owner and hand over what it holds,
+	// for when it cannot reach the store itself.
+	HeldBatches(ctx context.Context, in *HeldBatchesRequest, opts ...grpc.CallOption) (*HeldBatchesResponse, error)
 }
 
 type brokerClient struct {
@@ -440,6 +448,26 @@ func (c *brokerClient) SealSegment(ctx context.Context, in *SealSegmentRequest, 
 	return out, nil
 }
 
+func (c *brokerClient) FenceReplica(ctx context.Context, in *FenceReplicaRequest, opts ...grpc.CallOption) (*FenceReplicaResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(FenceReplicaResponse)
+	err := c.cc.Invoke(ctx, Broker_FenceReplica_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *brokerClient) HeldBatches(ctx context.Context, in *HeldBatchesRequest, opts ...grpc.CallOption) (*HeldBatchesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(HeldBatchesResponse)
+	err := c.cc.Invoke(ctx, Broker_HeldBatches_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // BrokerServer is the server API for Broker service.
 // All implementations must embed UnimplementedBrokerServer
 // for forward compatibility.
@@ -455,6 +483,12 @@ type BrokerServer interface {
 	// SealSegment makes the owner seal a segment in a planned way and returns
 	// when the seal is stored.
 	SealSegment(context.Context, *SealSegmentRequest) (*SealSegmentResponse, error)
+	// FenceReplica makes a follower refuse its owner from now on and seal the
+	// segment with what it holds; it answers when the seal is stored.
+	FenceReplica(context.Context, *FenceReplicaRequest) (*FenceReplicaResponse, error)
+	// HeldBatches makes a follower refuse its owner and hand over what it holds,
+	// for when it cannot reach the store itself.
+	HeldBatches(context.Context, *HeldBatchesRequest) (*HeldBatchesResponse, error)
 	mustEmbedUnimplementedBrokerServer()
 }
 
@@ -476,6 +510,12 @@ func (UnimplementedBrokerServer) Drain(context.Context, *DrainRequest) (*DrainRe
 }
 func (UnimplementedBrokerServer) SealSegment(context.Context, *SealSegmentRequest) (*SealSegmentResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method SealSegment not implemented")
+}
+func (UnimplementedBrokerServer) FenceReplica(context.Context, *FenceReplicaRequest) (*FenceReplicaResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method FenceReplica not implemented")
+}
+func (UnimplementedBrokerServer) HeldBatches(context.Context, *HeldBatchesRequest) (*HeldBatchesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method HeldBatches not implemented")
 }
 func (UnimplementedBrokerServer) mustEmbedUnimplementedBrokerServer() {}
 func (UnimplementedBrokerServer) testEmbeddedByValue()                {}
@@ -570,6 +610,42 @@ func _Broker_SealSegment_Handler(srv interface{}, ctx context.Context, dec func(
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Broker_FenceReplica_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(FenceReplicaRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BrokerServer).FenceReplica(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Broker_FenceReplica_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BrokerServer).FenceReplica(ctx, req.(*FenceReplicaRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Broker_HeldBatches_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(HeldBatchesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BrokerServer).HeldBatches(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Broker_HeldBatches_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BrokerServer).HeldBatches(ctx, req.(*HeldBatchesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Broker_ServiceDesc is the grpc.ServiceDesc for Broker service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -592,6 +668,14 @@ var Broker_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "SealSegment",
 			Handler:    _Broker_SealSegment_Handler,
+		},
+		{
+			MethodName: "FenceReplica",
+			Handler:    _Broker_FenceReplica_Handler,
+		},
+		{
+			MethodName: "HeldBatches",
+			Handler:    _Broker_HeldBatches_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

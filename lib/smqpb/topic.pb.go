@@ -31,6 +31,7 @@ type TopicConfig struct {
 	Partitions    int32                  `protobuf:"varint,3,opt,name=partitions,proto3" json:"partitions,omitempty"`
 	Key           string                 `protobuf:"bytes,4,opt,name=key,proto3" json:"key,omitempty"` // where the partition key is: key, header:NAME or json:PATH
 	CreatedMs     int64                  `protobuf:"varint,5,opt,name=created_ms,json=createdMs,proto3" json:"created_ms,omitempty"`
+	Replicas      int32                  `protobuf:"varint,6,opt,name=replicas,proto3" json:"replicas,omitempty"` // brokers that hold what is not stored yet; 0: two, where two live
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -96,6 +97,13 @@ func (x *TopicConfig) GetKey() string {
 func (x *TopicConfig) GetCreatedMs() int64 {
 	if x != nil {
 		return x.CreatedMs
+	}
+	return 0
+}
+
+func (x *TopicConfig) GetReplicas() int32 {
+	if x != nil {
+		return x.Replicas
 	}
 	return 0
 }
@@ -460,7 +468,7 @@ var File_smqpb_topic_proto protoreflect.FileDescriptor
 
 const file_smqpb_topic_proto_rawDesc = "" +
 	"\n" +
-	"\x11smqpb/topic.proto\x12\x06smq.v1\x1a\x11smqpb/chunk.proto\"\x8f\x01\n" +
+	"\x11smqpb/topic.proto\x12\x06smq.v1\x1a\x11smqpb/chunk.proto\"\xab\x01\n" +
 	"\vTopicConfig\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x19\n" +
 	"\btopic_id\x18\x02 \x01(\tR\atopicId\x12\x1e\n" +
@@ -469,7 +477,8 @@ const file_smqpb_topic_proto_rawDesc = "" +
 	"partitions\x12\x10\n" +
 	"\x03key\x18\x04 \x01(\tR\x03key\x12\x1d\n" +
 	"\n" +
-	"created_ms\x18\x05 \x01(\x03R\tcreatedMs\"\xda\x01\n" +
+	"created_ms\x18\x05 \x01(\x03R\tcreatedMs\x12\x1a\n" +
+	"\breplicas\x18\x06 \x01(\x05R\breplicas\"\xda\x01\n" +
 	"\aSegment\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x0e\n" +
 	"\x02lo\x18\x02 \x01(\x05R\x02lo\x12\x0e\n" +
