@@ -97,7 +97,7 @@ func (f *Follower) Append(first, stored smq.Position, batches []Batch) (held smq
 		err = f.accepts(first, stored)
 	}
 	if err != nil {
-		f.cfg.Shared.release(size)
+		f.cfg.Shared.releaseReplica(size)
 		return f.next, fmt.Errorf("follow %v: %w", f.cfg.Ident, err)
 	}
 	f.heard = time.Now()
@@ -143,7 +143,7 @@ func (f *Follower) release(entries []entry) {
 	for i := range entries {
 		n += int64(len(entries[i].bytes))
 	}
-	f.cfg.Shared.release(n)
+	f.cfg.Shared.releaseReplica(n)
 }
 
 // Fence makes the follower refuse its owner from now on. What the owner commits

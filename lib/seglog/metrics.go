@@ -13,6 +13,7 @@ type metrics struct {
 	storedBytes    prometheus.Counter
 	chunks         prometheus.Counter
 	buffered       prometheus.Gauge
+	replicated     prometheus.Gauge
 	flushSeconds   prometheus.Histogram
 	storeErrors    *prometheus.CounterVec
 	cacheHits      prometheus.Counter
@@ -30,6 +31,8 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		chunks:         counter("smq_stored_chunks_total", "Chunks created."),
 		buffered: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "smq_buffered_bytes", Help: "Bytes received and not stored yet."}),
+		replicated: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "smq_replica_bytes", Help: "Bytes held for segments that other brokers own."}),
 		flushSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "smq_flush_seconds", Help: "From the freezing of a chunk to the moment it is stored.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16)}),
@@ -39,7 +42,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		cacheMisses: counter("smq_chunk_cache_misses_total", "Reads of chunks that went to the store."),
 	}
 	if r != nil {
-		r.MustRegister(m.storedBatches, m.storedMessages, m.storedBytes, m.chunks, m.buffered, m.flushSeconds, m.storeErrors, m.cacheHits, m.cacheMisses)
+		r.MustRegister(m.storedBatches, m.storedMessages, m.storedBytes, m.chunks, m.buffered, m.replicated, m.flushSeconds, m.storeErrors, m.cacheHits, m.cacheMisses)
 	}
 	return m
 }

@@ -122,6 +122,14 @@ func (l *Log) advance() (acked []entry, repeats []repeat) {
 	return acked, repeats
 }
 
+// StoreLags reports whether the store has been behind for so long that memory
+// must not stand in for it. Then a follower's delay says nothing of it.
+func (l *Log) StoreLags() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.storeLags()
+}
+
 // storeLags reports whether the oldest batch that is not stored is so old that
 // memory must not stand in for the store any longer. l.mu is held.
 func (l *Log) storeLags() bool {

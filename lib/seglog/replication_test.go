@@ -66,7 +66,7 @@ func (r *replicated) pump(stop chan struct{}) {
 				o := r.owner.Outgoing(sent[i], 1000)
 				for j := range o.Batches { // each process has bytes of its own
 					o.Batches[j].Bytes = append([]byte(nil), o.Batches[j].Bytes...)
-					_ = f.cfg.Shared.Reserve(context.Background(), int64(len(o.Batches[j].Bytes)))
+					_ = f.cfg.Shared.ReserveReplica(context.Background(), int64(len(o.Batches[j].Bytes)))
 				}
 				held, err := f.Append(o.First, o.Stored, o.Batches)
 				if err != nil {
@@ -275,12 +275,12 @@ func TestReplicatedBatchesShareChunks(t *testing.T) {
 // up over what the owner has stored meanwhile.
 func TestFollowerPositions(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		f := NewFollower(FollowerConfig{Store: mem.New(), Ident: ident(1, 0, 4), Shared: NewShared(SharedOptions{Buffer: 10_000})})
+		f := NewFollower(FollowerConfig{Store: mem.New(), Ident: ident(1, 0, 4), Shared: NewShared(SharedOptions{Replica: 10_000})})
 		some := func(n int) []Batch {
 			batches := make([]Batch, n)
 			for i := range batches {
 				batches[i] = Batch{Bytes: batchOf(t, -1, 0, 0, "v")}
-				if err := f.cfg.Shared.Reserve(t.Context(), int64(len(batches[i].Bytes))); err != nil {
+				if err := f.cfg.Shared.ReserveReplica(t.Context(), int64(len(batches[i].Bytes))); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -306,7 +306,7 @@ func TestFollowerPositions(t *testing.T) {
 			}
 		}
 		f.Close()
-		if err := f.cfg.Shared.Reserve(t.Context(), 10_000); err != nil {
+		if err := f.cfg.Shared.ReserveReplica(t.Context(), 10_000); err != nil {
 			t.Errorf("not all memory has come back: %v", err)
 		}
 	})

@@ -21,6 +21,7 @@ type Shared struct {
 	creates *semaphore.Weighted
 	memory  *semaphore.Weighted
 	limit   int64
+	replica *semaphore.Weighted
 	metrics *metrics
 }
 
@@ -29,6 +30,9 @@ type SharedOptions struct {
 	// Buffer bounds the bytes that are received and not stored yet.
 	// Default 128 MiB.
 	Buffer int64
+	// Replica bounds the bytes held for other brokers' segments. Default
+	// 128 MiB.
+	Replica int64
 	// Cache bounds the bytes of stored chunks kept for readers, the newest
 	// ones included. Default 128 MiB.
 	Cache int64
@@ -39,12 +43,14 @@ type SharedOptions struct {
 // NewShared makes what the segments of a broker share.
 func NewShared(o SharedOptions) *Shared {
 	setDefault(&o.Buffer, 128<<20)
+	setDefault(&o.Replica, 128<<20)
 	setDefault(&o.Cache, 128<<20)
 	return &Shared{
 		cache:   newChunkCache(o.Cache),
 		creates: semaphore.NewWeighted(maxCreates),
 		memory:  semaphore.NewWeighted(o.Buffer),
 		limit:   o.Buffer,
+		replica: semaphore.NewWeighted(o.Replica),
 		metrics: newMetrics(o.Registerer),
 	}
 }
@@ -61,6 +67,23 @@ func (s *Shared) Reserve(ctx context.Context, n int64) error {
 	}
 	s.metrics.buffered.Add(float64(n))
 	return nil
+}
+
+// ReserveReplica takes n bytes of memory for batches that are about to be given
+// to a Follower, and waits for them. smq.ErrOverloaded when ctx ends first.
+func (s *Shared) ReserveReplica(ctx context.Context, n int64) error {
+	if err := s.replica.Acquire(ctx, n); err != nil {
+		return fmt.Errorf("%w: no memory for replicas: %w", smq.ErrOverloaded, err)
+	}
+	s.metrics.replicated.Add(float64(n))
+	return nil
+}
+
+func (s *Shared) releaseReplica(n int64) {
+	if n > 0 {
+		s.replica.Release(n)
+		s.metrics.replicated.Sub(float64(n))
+	}
 }
 
 // Unreserve gives memory back that was reserved for bytes which did not reach

@@ -1,0 +1,383 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seaweedmq/smq/lib/background"
+	"github.com/seaweedmq/smq/lib/layout"
+	"github.com/seaweedmq/smq/lib/rpc"
+	"github.com/seaweedmq/smq/lib/seglog"
+	"github.com/seaweedmq/smq/lib/smq"
+	"github.com/seaweedmq/smq/lib/smqpb"
+)
+
+// Times of following.
+const (
+	// followTick is how often a follower looks whether its owners live, and
+	// ownerSilent how many looks in a row may find nothing new of one. Looks
+	// are counted, not time, so that a pause of this process is not taken for
+	// the owner's.
+	followTick  = 250 * time.Millisecond
+	ownerSilent = 4
+	// handoverBytes is about how much one answer hands over.
+	handoverBytes = 8 << 20
+)
+
+// followers are the segments that the broker follows, of one life.
+type followers struct {
+	b    *Broker
+	self smq.BrokerID
+
+	mu     sync.Mutex
+	byKey  map[segmentKey]*following
+	heard  map[smq.BrokerID]uint64 // frames from each owner
+	ending bool
+}
+
+// following is a segment that is followed, or about to be.
+type following struct {
+	topic *topic
+	key   segmentKey
+	owner smq.BrokerID
+	ready chan struct{} // closed when f and err are set
+	f     *seglog.Follower
+	err   error
+
+	frames  uint64 // of the owner, at the last look
+	silent  int    // looks that found no more
+	sealing bool   // it is being sealed unasked
+}
+
+func newFollowers(b *Broker, self smq.BrokerID) *followers {
+	return &followers{b: b, self: self, byKey: make(map[segmentKey]*following), heard: make(map[smq.BrokerID]uint64)}
+}
+
+// Replicate serves the stream of an owner.
+func (d dataService) Replicate(stream rpc.ReplicateStream) error {
+	var head smqpb.ReplicateHead
+	if _, err := stream.Recv(&head); err != nil {
+		return ended(err)
+	}
+	owner := smq.BrokerID(head.GetHello().GetBroker())
+	if owner == "" || len(head.GetSegments()) > 0 {
+		return fmt.Errorf("%w frame: a stream begins with a hello and nothing else", smq.ErrInvalid)
+	}
+	fs := d.b.following()
+	for {
+		payload, err := stream.Recv(&head)
+		if err != nil {
+			return ended(err)
+		}
+		fs.hear(owner)
+		acks, err := fs.take(stream.Context(), owner, head.GetSegments(), payload)
+		if err != nil {
+			return err
+		}
+		if len(acks) == 0 {
+			continue
+		}
+		if err := stream.Send(&smqpb.ReplicaAcks{Acks: acks}); err != nil {
+			return err
+		}
+	}
+}
+
+func (fs *followers) hear(owner smq.BrokerID) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	fs.heard[owner]++
+}
+
+// take takes a frame in, segment by segment.
+func (fs *followers) take(ctx context.Context, owner smq.BrokerID, segs []*smqpb.ReplicateSegment, payload []byte) ([]*smqpb.ReplicaAck, error) {
+	acks := make([]*smqpb.ReplicaAck, 0, len(segs))
+	for _, s := range segs {
+		var (
+			batches []seglog.Batch
+			err     error
+		)
+		if batches, payload, err = cutBatches(s, payload); err != nil {
+			return nil, err
+		}
+		ack := &smqpb.ReplicaAck{TopicId: s.GetTopicId(), Segment: s.GetSegment()}
+		held, err := fs.append(ctx, owner, s, batches)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		ack.Held, ack.Error = held, rpc.ErrorInfo(err)
+		if !s.GetClosed() {
+			acks = append(acks, ack)
+		}
+	}
+	if len(payload) > 0 {
+		return nil, fmt.Errorf("%w frame: %d bytes too many", smq.ErrInvalid, len(payload))
+	}
+	return acks, nil
+}
+
+// cutBatches takes a segment's batches off the payload.
+func cutBatches(s *smqpb.ReplicateSegment, payload []byte) ([]seglog.Batch, []byte, error) {
+	if len(s.GetSizes()) != len(s.GetPartitions()) {
+		return nil, nil, fmt.Errorf("%w frame: %d sizes of %d batches", smq.ErrInvalid, len(s.GetSizes()), len(s.GetPartitions()))
+	}
+	batches := make([]seglog.Batch, len(s.GetSizes()))
+	for i, size := range s.GetSizes() {
+		if int(size) > len(payload) {
+			return nil, nil, fmt.Errorf("%w frame: it ends early", smq.ErrInvalid)
+		}
+		batches[i] = seglog.Batch{Partition: s.GetPartitions()[i], Bytes: payload[:size:size]}
+		payload = payload[size:]
+	}
+	return batches, payload, nil
+}
+
+// append gives batches to the follower of their segment.
+func (fs *followers) append(ctx context.Context, owner smq.BrokerID, s *smqpb.ReplicateSegment, batches []seglog.Batch) (smq.Position, error) {
+	if s.GetClosed() {
+		fs.letGo(segmentKey{smq.TopicID(s.GetTopicId()), smq.SegmentID(s.GetSegment())}, owner)
+		return s.GetStored(), nil
+	}
+	fl, err := fs.get(ctx, owner, s)
+	if err != nil {
+		return 0, err
+	}
+	var n int64
+	for i := range batches {
+		n += int64(len(batches[i].Bytes))
+	}
+	if err := fs.b.shared.ReserveReplica(ctx, n); err != nil {
+		return 0, err
+	}
+	return fl.f.Append(s.GetFirst(), s.GetStored(), batches)
+}
+
+// get returns the follower of a segment, and begins to follow it if need be.
+func (fs *followers) get(ctx context.Context, owner smq.BrokerID, s *smqpb.ReplicateSegment) (*following, error) {
+	k := segmentKey{smq.TopicID(s.GetTopicId()), smq.SegmentID(s.GetSegment())}
+	fs.mu.Lock()
+	fl := fs.byKey[k]
+	if fl == nil && !fs.ending {
+		fl = &following{key: k, owner: owner, ready: make(chan struct{})}
+		fs.byKey[k] = fl
+		fs.b.tasks.Go(func(ctx context.Context) { fs.begin(ctx, fl, s.GetTopic()) })
+	}
+	fs.mu.Unlock()
+	if fl == nil {
+		return nil, smq.ErrDraining
+	}
+	select {
+	case <-fl.ready:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if fl.err == nil && fl.owner != owner {
+		return nil, fmt.Errorf("segment %d: %w: broker %s owns it", k.id, smq.ErrNotOwner, fl.owner)
+	}
+	return fl, fl.err
+}
+
+// begin follows a segment, if the stored layout says so and it has no seal.
+func (fs *followers) begin(ctx context.Context, fl *following, topicName string) {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	fl.err = fs.check(ctx, fl, topicName)
+	close(fl.ready)
+	if fl.err != nil {
+		fs.forget(fl)
+	}
+}
+
+func (fs *followers) check(ctx context.Context, fl *following, topicName string) error {
+	t, err := fs.b.topics.get(ctx, topicName, fl.key.topic)
+	if err != nil {
+		return err
+	}
+	lay := t.layout()
+	s, live := lay.Get(fl.key.id)
+	if !live {
+		if lay, err = t.refresh(ctx); err != nil {
+			return err
+		}
+		s, live = lay.Get(fl.key.id)
+	}
+	follows := slices.ContainsFunc(s.Followers, func(m layout.Member) bool { return m.Broker == fs.self })
+	switch {
+	case !live && fl.key.id < lay.NextSegment:
+		return smq.ErrSegmentSealed
+	case !live || s.Owner.Broker != fl.owner || !follows:
+		return fmt.Errorf("%w: the layout does not have it so", smq.ErrNotOwner)
+	}
+	id := t.Ident(s.ID, s.Range)
+	if _, sealed, err := seglog.FindSeal(ctx, t.st, id); err != nil || sealed {
+		if err == nil {
+			err = smq.ErrSegmentSealed
+		}
+		return err
+	}
+	fl.topic = t
+	fl.f = seglog.NewFollower(seglog.FollowerConfig{
+		Store: t.st, Ident: id, Predecessors: seals(s), Broker: fs.self, Owner: fl.owner,
+		Limits: fs.b.cfg.Limits, Shared: fs.b.shared, Logger: fs.b.log,
+	})
+	return nil
+}
+
+func (fs *followers) forget(fl *following) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	if fs.byKey[fl.key] == fl {
+		delete(fs.byKey, fl.key)
+	}
+}
+
+// letGo ends the following of a segment that its owner has sealed.
+func (fs *followers) letGo(k segmentKey, owner smq.BrokerID) {
+	fs.mu.Lock()
+	fl := fs.byKey[k]
+	if fl != nil && fl.owner == owner && !fl.sealing {
+		delete(fs.byKey, k)
+	} else {
+		fl = nil
+	}
+	fs.mu.Unlock()
+	if fl == nil {
+		return
+	}
+	<-fl.ready
+	if fl.f != nil {
+		fl.f.Close()
+	}
+}
+
+// find returns the segment's follower, or nil.
+func (fs *followers) find(k segmentKey) *following {
+	fs.mu.Lock()
+	fl := fs.byKey[k]
+	fs.mu.Unlock()
+	if fl == nil {
+		return nil
+	}
+	<-fl.ready
+	if fl.err != nil {
+		return nil
+	}
+	return fl
+}
+
+// run seals, unasked, the segments whose owner is silent, and all of them when
+// the broker's own lease has run out.
+func (fs *followers) run(ctx context.Context) {
+	for background.Wait(ctx, followTick) == nil {
+		for _, fl := range fs.orphans(!fs.b.member.leased()) {
+			fs.b.tasks.Go(func(ctx context.Context) { fs.sealUnasked(ctx, fl) })
+		}
+	}
+}
+
+// orphans are the followed segments that are to be sealed now.
+func (fs *followers) orphans(all bool) []*following {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	var orphans []*following
+	for _, fl := range fs.byKey {
+		if n := fs.heard[fl.owner]; n != fl.frames {
+			fl.frames, fl.silent = n, 0
+		} else {
+			fl.silent++
+		}
+		if (all || fl.silent > ownerSilent) && !fl.sealing {
+			fl.sealing = true
+			orphans = append(orphans, fl)
+		}
+	}
+	return orphans
+}
+
+// sealUnasked seals the segment with what is held, and has it replaced.
+func (fs *followers) sealUnasked(ctx context.Context, fl *following) {
+	<-fl.ready
+	if fl.err != nil {
+		return
+	}
+	fs.b.log.Warn("sealing a followed segment: its owner is silent, or this broker's lease has run out",
+		"topic", fl.topic.Topic.String(), "segment", fl.key.id, "owner", fl.owner)
+	for wait := reportAgain; ; wait = min(2*wait, reportAtMost) {
+		_, err := fl.f.Seal(ctx)
+		if err == nil {
+			break
+		}
+		if errors.Is(err, smq.ErrCorrupt) || background.Wait(ctx, wait) != nil {
+			fs.b.log.Error("a followed segment cannot be sealed", "topic", fl.topic.Topic.String(), "segment", fl.key.id, "err", err)
+			return
+		}
+	}
+	// Sealed, it holds nothing more. It stays known until the layout has moved
+	// on, so that whoever asks for its seal is given it.
+	if fs.b.report(ctx, fl.topic, fl.key.id, layout.Failover, fs.self) == nil {
+		fs.forget(fl)
+	}
+}
+
+// FenceReplica seals a followed segment on the leader's word.
+func (s brokerService) FenceReplica(ctx context.Context, req *smqpb.FenceReplicaRequest) (*smqpb.FenceReplicaResponse, error) {
+	fl, err := s.b.followed(ctx, req.GetTopic(), req.GetTopicId(), req.GetSegment())
+	if err != nil {
+		return nil, err
+	}
+	seal, err := fl.f.Seal(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &smqpb.FenceReplicaResponse{SealChunk: seal.Chunk, SealHash: seal.Hash}, nil
+}
+
+// HeldBatches hands over what a follower holds.
+func (s brokerService) HeldBatches(ctx context.Context, req *smqpb.HeldBatchesRequest) (*smqpb.HeldBatchesResponse, error) {
+	fl, err := s.b.followed(ctx, req.GetTopic(), req.GetTopicId(), req.GetSegment())
+	if err != nil {
+		return nil, err
+	}
+	first, batches := fl.f.Remaining()
+	skip := min(uint64(len(batches)), max(req.GetFrom(), first)-first)
+	resp := &smqpb.HeldBatchesResponse{First: first + skip}
+	budget := handoverBytes
+	for _, b := range batches[skip:] {
+		if budget <= 0 {
+			resp.More = true
+			break
+		}
+		budget -= len(b.Bytes)
+		resp.Partitions = append(resp.Partitions, b.Partition)
+		resp.Batches = append(resp.Batches, b.Bytes)
+	}
+	return resp, nil
+}
+
+// followed is the follower that a request means. When there is none the segment
+// is closed to its owner all the same: a follower that has never heard of it
+// holds nothing, and cannot be made to.
+func (b *Broker) followed(ctx context.Context, topicName, topicID string, segment uint64) (*following, error) {
+	t, err := b.topics.get(ctx, topicName, smq.TopicID(topicID))
+	if err != nil {
+		return nil, err
+	}
+	k := segmentKey{t.ID, smq.SegmentID(segment)}
+	fs := b.following()
+	if fl := fs.find(k); fl != nil {
+		return fl, nil
+	}
+	lay, err := t.refresh(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s, live := lay.Get(k.id)
+	if !live {
+		return nil, fmt.Errorf("segment %d of topic %v: %w", k.id, t.Topic, smq.ErrNotFound)
+	}
+	return fs.get(ctx, s.Owner.Broker, &smqpb.ReplicateSegment{Topic: topicName, TopicId: topicID, Segment: segment})
+}

@@ -1,0 +1,369 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/seaweedmq/smq/lib/background"
+	"github.com/seaweedmq/smq/lib/layout"
+	"github.com/seaweedmq/smq/lib/rpc"
+	"github.com/seaweedmq/smq/lib/seglog"
+	"github.com/seaweedmq/smq/lib/smq"
+	"github.com/seaweedmq/smq/lib/smqpb"
+)
+
+// Times and sizes of replication.
+const (
+	// linkBeat is how often an owner tells a follower that it lives when it has
+	// nothing else to say.
+	linkBeat = 250 * time.Millisecond
+	// linkLost is how long a follower may be out of reach, or owe an answer,
+	// before its segments are sealed without it.
+	linkLost  = time.Second
+	linkAgain = 50 * time.Millisecond
+	// frameBytes is about how much goes into one frame.
+	frameBytes = 1 << 20
+)
+
+// links are a broker's ways to those who follow its segments, in one life: one
+// link and one stream for each of them, whatever the number of segments.
+type links struct {
+	b    *Broker
+	self smq.BrokerID
+
+	mu     sync.Mutex
+	byAddr map[string]*link
+}
+
+func newLinks(b *Broker, self smq.BrokerID) *links {
+	return &links{b: b, self: self, byAddr: make(map[string]*link)}
+}
+
+// replication is what the log of a segment with followers needs. attach must
+// follow when the log is open.
+func (ls *links) replication(s layout.Segment) seglog.Replication {
+	if len(s.Followers) == 0 {
+		return seglog.Replication{}
+	}
+	r := seglog.Replication{Leased: ls.b.member.leased, Notify: ls.notify}
+	for _, f := range s.Followers {
+		r.Followers = append(r.Followers, f.Broker)
+	}
+	return r
+}
+
+// attach begins to send the log's batches to its followers. lost is called,
+// perhaps more than once, when one of them is.
+func (ls *links) attach(t *topic, s layout.Segment, log *seglog.Log, lost func()) {
+	for i, f := range s.Followers {
+		ls.mu.Lock()
+		k := ls.byAddr[f.Address]
+		if k == nil {
+			k = &link{ls: ls, addr: f.Address, wake: make(chan struct{}, 1), logs: make(map[*seglog.Log]*outgoing)}
+			ls.byAddr[f.Address] = k
+			ls.b.tasks.Go(k.run)
+		}
+		ls.mu.Unlock()
+		k.add(&outgoing{topic: t, log: log, index: i, lost: lost})
+	}
+}
+
+// detach ends the sending of a log that has stopped. Followers of a sealed
+// segment are told to let go.
+func (ls *links) detach(log *seglog.Log) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	for _, k := range ls.byAddr {
+		k.finish(log)
+	}
+}
+
+// notify has every link that carries the log look at it.
+func (ls *links) notify(log *seglog.Log) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	for _, k := range ls.byAddr {
+		k.mark(log)
+	}
+}
+
+// outgoing is a log on a link.
+type outgoing struct {
+	topic *topic
+	log   *seglog.Log
+	index int // of the follower in the segment
+	lost  func()
+
+	sent     smq.Position // everything before it has been sent on the present stream
+	told     smq.Position // what the follower was last told to be stored
+	held     smq.Position // what it holds
+	since    time.Time    // since when it owes an answer; zero: it does not
+	dirty    bool         // in link.dirty
+	finished bool
+}
+
+// link is the way to one follower.
+type link struct {
+	ls   *links
+	addr string
+	wake chan struct{}
+
+	mu    sync.Mutex
+	logs  map[*seglog.Log]*outgoing
+	dirty []*outgoing
+}
+
+func (k *link) add(o *outgoing) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.logs[o.log] = o
+	k.touch(o)
+}
+
+func (k *link) mark(log *seglog.Log) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if o := k.logs[log]; o != nil {
+		k.touch(o)
+	}
+}
+
+func (k *link) finish(log *seglog.Log) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if o := k.logs[log]; o != nil {
+		o.finished = true
+		k.touch(o)
+	}
+}
+
+// touch has the log looked at. k.mu is held.
+func (k *link) touch(o *outgoing) {
+	if !o.dirty {
+		o.dirty = true
+		k.dirty = append(k.dirty, o)
+	}
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run keeps the stream to the follower up, as long as the broker runs.
+func (k *link) run(ctx context.Context) {
+	down := time.Time{}
+	for ctx.Err() == nil {
+		worked, err := k.stream(ctx)
+		if worked || down.IsZero() {
+			down = time.Now()
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		k.ls.b.log.Debug("the stream to a follower broke", "follower", k.addr, "err", err)
+		if time.Since(down) >= linkLost {
+			k.loseAll()
+		}
+		if background.Wait(ctx, linkAgain) != nil {
+			return
+		}
+	}
+}
+
+// loseAll gives up the follower for every segment that it follows.
+func (k *link) loseAll() {
+	k.mu.Lock()
+	var lost []func()
+	for log, o := range k.logs {
+		if o.finished {
+			delete(k.logs, log)
+			continue
+		}
+		lost = append(lost, o.lost)
+	}
+	k.mu.Unlock()
+	for _, f := range lost {
+		f()
+	}
+}
+
+// stream opens a stream and sends what there is until it breaks; worked says
+// that it has been of use.
+func (k *link) stream(ctx context.Context) (worked bool, err error) {
+	conn, err := k.ls.b.cfg.Cluster.Conn(k.addr)
+	if err != nil {
+		return false, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s, err := rpc.OpenReplicate(ctx, conn)
+	if err != nil {
+		return false, err
+	}
+	if err := s.Send(&smqpb.ReplicateHead{Hello: &smqpb.ReplicateHello{Broker: string(k.ls.self)}}); err != nil {
+		return false, errors.Join(err, s.Recv(&smqpb.ReplicaAcks{}))
+	}
+	k.restart()
+	broken := make(chan error, 1)
+	heard := make(chan struct{}, 1)
+	go func() { broken <- k.receive(s, heard) }()
+	beat := time.NewTicker(linkBeat)
+	defer beat.Stop()
+	for {
+		if err := k.send(s); err != nil {
+			cancel()
+			return worked, errors.Join(err, <-broken)
+		}
+		select {
+		case <-k.wake:
+		case <-beat.C:
+			if err := s.Send(&smqpb.ReplicateHead{}); err != nil {
+				cancel()
+				return worked, errors.Join(err, <-broken)
+			}
+			k.checkAnswers()
+		case <-heard:
+			worked = true
+		case err := <-broken:
+			return worked, err
+		case <-ctx.Done():
+			return worked, ctx.Err()
+		}
+	}
+}
+
+// restart has everything that the follower is not known to hold sent again, on
+// a fresh stream.
+func (k *link) restart() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, o := range k.logs {
+		o.sent, o.told, o.since = o.held, 0, time.Time{}
+		k.touch(o)
+	}
+}
+
+// checkAnswers gives up the follower for segments that it owes an answer for
+// too long.
+func (k *link) checkAnswers() {
+	k.mu.Lock()
+	var lost []func()
+	for _, o := range k.logs {
+		if !o.finished && !o.since.IsZero() && time.Since(o.since) >= linkLost && !o.log.StoreLags() {
+			lost = append(lost, o.lost)
+		}
+	}
+	k.mu.Unlock()
+	for _, f := range lost {
+		f()
+	}
+}
+
+// send sends frames until nothing is dirty.
+func (k *link) send(s *rpc.ReplicateClient) error {
+	for {
+		head, payload := k.frame()
+		if head == nil {
+			return nil
+		}
+		if err := s.Send(head, payload...); err != nil {
+			return err
+		}
+	}
+}
+
+// frame takes what the next frame carries.
+func (k *link) frame() (*smqpb.ReplicateHead, [][]byte) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var (
+		head    smqpb.ReplicateHead
+		payload [][]byte
+	)
+	for budget := frameBytes; budget > 0 && len(k.dirty) > 0; {
+		o := k.dirty[0]
+		k.dirty, o.dirty = k.dirty[1:], false
+		out := o.log.Outgoing(o.sent, budget)
+		if len(out.Batches) == 0 && out.Stored <= o.told && !o.finished {
+			continue
+		}
+		seg := &smqpb.ReplicateSegment{
+			Topic: o.topic.Topic.String(), TopicId: string(o.topic.ID), Segment: uint64(o.log.Ident().Segment),
+			First: out.First, Stored: out.Stored, Closed: o.finished,
+		}
+		for _, b := range out.Batches {
+			seg.Partitions = append(seg.Partitions, b.Partition)
+			seg.Sizes = append(seg.Sizes, uint32(len(b.Bytes)))
+			payload = append(payload, b.Bytes)
+			budget -= len(b.Bytes)
+		}
+		head.Segments = append(head.Segments, seg)
+		o.sent, o.told = out.First+uint64(len(out.Batches)), out.Stored
+		switch {
+		case o.finished:
+			delete(k.logs, o.log)
+		case len(out.Batches) > 0:
+			if o.since.IsZero() {
+				o.since = time.Now()
+			}
+			k.touch(o) // there may be more
+		}
+	}
+	if len(head.Segments) == 0 {
+		return nil, nil
+	}
+	return &head, payload
+}
+
+// receive takes the follower's acks until the stream breaks.
+func (k *link) receive(s *rpc.ReplicateClient, heard chan<- struct{}) error {
+	var acks smqpb.ReplicaAcks
+	for {
+		if err := s.Recv(&acks); err != nil {
+			return fmt.Errorf("replicate to %s: %w", k.addr, err)
+		}
+		select {
+		case heard <- struct{}{}:
+		default:
+		}
+		for _, a := range acks.GetAcks() {
+			k.take(a)
+		}
+	}
+}
+
+// take takes in one ack.
+func (k *link) take(a *smqpb.ReplicaAck) {
+	o := k.find(a)
+	if o == nil {
+		return
+	}
+	if err := rpc.FromErrorInfo(a.GetError()); err != nil {
+		k.ls.b.log.Warn("a follower refuses a segment", "follower", k.addr, "topic", o.topic.Topic.String(), "segment", a.GetSegment(), "err", err)
+		o.lost()
+		return
+	}
+	o.log.Held(o.index, a.GetHeld())
+}
+
+// find returns the log that the ack is for, and takes note of it.
+func (k *link) find(a *smqpb.ReplicaAck) *outgoing {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, o := range k.logs {
+		id := o.log.Ident()
+		if uint64(id.Segment) != a.GetSegment() || string(id.TopicID) != a.GetTopicId() {
+			continue
+		}
+		o.held = max(o.held, a.GetHeld())
+		o.since = time.Time{}
+		if o.held < o.sent {
+			o.since = time.Now()
+		}
+		return o
+	}
+	return nil
+}
