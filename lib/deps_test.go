@@ -34,6 +34,7 @@ var allowed = map[string][]string{
 	"lib/store/open":    {"lib/smq", "lib/store", "lib/store/dir", "lib/store/seaweed"},
 	"lib/rpc":           {"lib/smq", "lib/smqpb"},
 	"lib/seglog":        {"lib/record", "lib/smq", "lib/smqpb", "lib/store"},
+	"lib/sim":           {"lib/record", "lib/seglog", "lib/smq", "lib/smqpb", "lib/store", "lib/store/fault", "lib/store/mem"},
 
 	"lib/catalog": {"lib/layout", "lib/record", "lib/seglog", "lib/smq", "lib/smqpb", "lib/store"},
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seaweedmq/smq/lib/rpc"
 	"github.com/seaweedmq/smq/lib/seglog"
+	"github.com/seaweedmq/smq/lib/smq"
 	"github.com/seaweedmq/smq/lib/smqpb"
 )
 
@@ -99,10 +100,22 @@ func (p *publishing) answer(ctx context.Context) error {
 		}
 		select {
 		case <-p.answers.wake:
+		case <-p.b.ending:
+			return p.last(acks)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
+}
+
+// last sends what acks there are, as the broker is leaving.
+func (p *publishing) last(acks []seglog.Ack) error {
+	if acks, _, _ = p.answers.take(acks); len(acks) > 0 {
+		if err := p.send(acks); err != nil {
+			return err
+		}
+	}
+	return smq.ErrDraining
 }
 
 // send sends one frame of acks.

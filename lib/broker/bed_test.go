@@ -36,7 +36,9 @@ type bed struct {
 	conns  *rpc.Conns // of the test's own clients
 	limits seglog.Limits
 	memory int64
-	wrap   func(store.Store) store.Store // around each broker's handle; nil: none
+	stuck  time.Duration                                 // StuckAfter
+	wait   time.Duration                                 // BufferWait
+	wrap   func(name string, st store.Store) store.Store // around each broker's handle; nil: none
 
 	mu        sync.Mutex
 	listeners map[string]*bufconn.Listener
@@ -113,13 +115,13 @@ func (b *bed) start(name string) *broker.Broker {
 		OpenStore: func(context.Context, string) (store.Store, error) {
 			var st store.Store = b.st.Handle()
 			if b.wrap != nil {
-				st = b.wrap(st)
+				st = b.wrap(name, st)
 			}
 			return st, nil
 		},
 		Lead:   b.lead,
 		Limits: b.limits,
-		Memory: b.memory,
+		Memory: b.memory, BufferWait: b.wait, StuckAfter: b.stuck,
 		Logger: b.logger(),
 		Clock:  func() time.Duration { return time.Since(started) },
 	})
@@ -162,8 +164,9 @@ type master struct {
 	joins   uint64
 	term    uint64
 	leader  string
-	brokers []*registered // in order of joining
-	changed chan struct{} // closed at each change
+	brokers []*registered            // in order of joining
+	paused  map[string]chan struct{} // by address: closed when it may join again
+	changed chan struct{}            // closed at each change
 }
 
 type registered struct {
@@ -172,7 +175,9 @@ type registered struct {
 	expired chan struct{} // closed: the lease has run out
 }
 
-func newMaster() *master { return &master{changed: make(chan struct{})} }
+func newMaster() *master {
+	return &master{changed: make(chan struct{}), paused: make(map[string]chan struct{})}
+}
 
 // Cluster tells the state.
 func (m *master) Cluster(context.Context, *smqpb.ClusterRequest) (*smqpb.ClusterInfo, error) {
@@ -249,11 +254,47 @@ func (m *master) expire(id smq.BrokerID) {
 	})
 }
 
+// lead makes the broker at the address the leader.
+func (m *master) lead(address string) {
+	m.update(func() {
+		for _, r := range m.brokers {
+			if r.info.Address == address && r.info.Id != m.leader {
+				m.leader = r.info.Id
+				m.term++
+			}
+		}
+	})
+}
+
+// pause keeps a broker from joining again, as if it did not run, until resume.
+func (m *master) pause(address string) (resume func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	paused := make(chan struct{})
+	m.paused[address] = paused
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.paused, address)
+		close(paused)
+	}
+}
+
 // Join keeps a broker's lease.
 func (m *master) Join(stream grpc.BidiStreamingServer[smqpb.Heartbeat, smqpb.Grant]) error {
 	first, err := stream.Recv()
 	if err != nil {
 		return err
+	}
+	m.mu.Lock()
+	paused := m.paused[first.GetHello().GetAddress()]
+	m.mu.Unlock()
+	if paused != nil {
+		select {
+		case <-paused:
+		case <-stream.Context().Done():
+			return nil
+		}
 	}
 	r, err := m.register(first.GetHello())
 	if err != nil {

@@ -25,9 +25,8 @@ const (
 	startAgain = 500 * time.Millisecond
 	// healthTimeout bounds how long the store may take to show that it is there.
 	healthTimeout = 5 * time.Second
-	// expiredTimeout bounds the sealing of an expired id's segments, which the
-	// leader does as well.
-	expiredTimeout = 10 * time.Second
+	// callsTimeout bounds how long calls may take to end after a drain.
+	callsTimeout = 2 * time.Second
 )
 
 // Broker is a running broker.
@@ -47,6 +46,7 @@ type Broker struct {
 	server   *grpc.Server
 	owned    atomic.Pointer[segments] // of the present life
 	draining atomic.Bool
+	ending   chan struct{} // closed when streams have to end, after a drain
 	drained  chan struct{} // closed when the broker has handed everything over and left
 
 	drainApart sync.Once // a drain asked for from afar
@@ -66,7 +66,7 @@ func Start(ctx context.Context, cfg Config) (*Broker, error) {
 	cfg = cfg.withDefaults()
 	b := &Broker{
 		cfg: cfg, log: cfg.Logger.With("broker", cfg.Advertise), clock: cfg.Clock,
-		tasks: background.New(), drained: make(chan struct{}),
+		tasks: background.New(), ending: make(chan struct{}), drained: make(chan struct{}),
 		shared: seglog.NewShared(seglog.SharedOptions{Buffer: cfg.Memory / 2, Cache: cfg.Memory / 2, Registerer: cfg.Registerer}),
 	}
 	b.member = newMember(b, cfg.ID)
@@ -93,18 +93,20 @@ func Start(ctx context.Context, cfg Config) (*Broker, error) {
 	}
 }
 
-// findStore learns from the masters which store there is and opens it.
+// findStore learns from the masters which store there is and opens it. Masters
+// that are just coming up for the first time may not know it yet.
 func (b *Broker) findStore(ctx context.Context) error {
-	info, err := b.cfg.Cluster.Info(ctx)
-	if err != nil {
-		return err
-	}
 	for {
-		err := b.openStore(ctx, info)
-		if err == nil || isFinal(err) {
+		info, err := b.cfg.Cluster.Info(ctx)
+		if err != nil {
 			return err
 		}
-		b.log.Warn("the store cannot be opened yet, trying again", "store", info.GetStore(), "err", err)
+		if info.GetStore() == "" {
+			err = fmt.Errorf("%w: the masters do not know the store yet", smq.ErrUnavailable)
+		} else if err = b.openStore(ctx, info); err == nil || isFinal(err) {
+			return err
+		}
+		b.log.Warn("there is no store yet, trying again", "store", info.GetStore(), "err", err)
 		if background.Wait(ctx, startAgain) != nil {
 			return err
 		}
@@ -154,22 +156,17 @@ func (b *Broker) Address() string { return b.cfg.Advertise }
 // segments are those of the present life.
 func (b *Broker) segments() *segments { return b.owned.Load() }
 
-// begin starts a new life: what the last one owned is sealed and given up.
+// begin starts a new life. What the last one owned is given up: the leader seals
+// it, as that of any broker whose lease has run out.
 func (b *Broker) begin(id smq.BrokerID) {
 	old := b.owned.Swap(newSegments(b, id))
 	if b.draining.Load() {
 		b.segments().finish(layout.Drain)
 	}
 	old.finish(layout.Failover)
-	b.tasks.Go(func(ctx context.Context) {
-		ctx, cancel := context.WithTimeout(ctx, expiredTimeout)
-		defer cancel()
-		select {
-		case <-old.empty:
-		case <-ctx.Done():
-			old.abandon()
-		}
-	})
+	for _, s := range old.snapshot() {
+		s.log.Close()
+	}
 }
 
 // Health says whether the broker can do its work: nil, or what is missing.
@@ -197,9 +194,27 @@ func (b *Broker) Drain(ctx context.Context) error {
 	leaveCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*leaveTimeout)
 	defer cancel()
 	b.member.leave(leaveCtx)
-	b.drainDone.Do(func() { close(b.drained) })
+	b.drainDone.Do(func() {
+		close(b.ending)
+		b.endCalls()
+		close(b.drained)
+	})
 	b.Close()
 	return err
+}
+
+// endCalls stops serving, and lets calls that are being answered come to their
+// end.
+func (b *Broker) endCalls() {
+	done := make(chan struct{})
+	go func() {
+		b.server.GracefulStop()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(callsTimeout):
+	}
 }
 
 // Drained is closed when a drain, whoever asked for it, has come to its end; the

@@ -42,6 +42,10 @@ type Config struct {
 	// BufferWait is how long a publisher is kept waiting while the buffers are
 	// full before it is told so. Default 10 s.
 	BufferWait time.Duration
+	// StuckAfter is how long messages may wait for the store before the leader
+	// is asked to give their segment to another broker, which may have a store
+	// that works. Default 15 s.
+	StuckAfter time.Duration
 	// Limits shape the segments.
 	Limits     seglog.Limits
 	Logger     *slog.Logger          // nil: nothing is logged
@@ -82,6 +86,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.BufferWait <= 0 {
 		c.BufferWait = 10 * time.Second
+	}
+	if c.StuckAfter <= 0 {
+		c.StuckAfter = 15 * time.Second
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -65,7 +65,8 @@ func (b *Broker) sampleLoop(ctx context.Context) {
 func (b *Broker) sample(dt time.Duration) {
 	total := &smqpb.Load{MemoryLimit: uint64(b.cfg.Memory)}
 	var oldest time.Duration
-	for _, s := range b.segments().snapshot() {
+	own := b.segments()
+	for _, s := range own.snapshot() {
 		stats := s.log.Stats()
 		s.rate.sample(stats, dt)
 		messages, bytes := s.rate.now()
@@ -74,6 +75,9 @@ func (b *Broker) sample(dt time.Duration) {
 		total.BytesPerSecond += bytes
 		total.MemoryUsed += uint64(stats.Buffered)
 		oldest = max(oldest, stats.OldestUnsent)
+		if stats.OldestUnsent > b.cfg.StuckAfter {
+			own.giveUp(s)
+		}
 	}
 	b.metrics.segments.Set(float64(total.Segments))
 	b.metrics.flushLag.Set(oldest.Seconds())

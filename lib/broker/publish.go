@@ -166,7 +166,8 @@ func group(batches []*smqpb.PublishBatch, payload []byte) (map[smq.SegmentID][]s
 // open sees to it that there is a route to each of the segments, be it to an
 // error. Those that are not open are opened side by side.
 func (p *publishing) open(ctx context.Context, ids []smq.SegmentID) {
-	if !slices.ContainsFunc(ids, func(id smq.SegmentID) bool { return p.routes[id] == nil }) {
+	needed := func(id smq.SegmentID) bool { r := p.routes[id]; return r == nil || r.spent() }
+	if !slices.ContainsFunc(ids, needed) {
 		return
 	}
 	maps.DeleteFunc(p.routes, func(_ smq.SegmentID, r *route) bool { return r.spent() })

@@ -44,6 +44,7 @@ type segment struct {
 
 	end       chan layout.Cause // asks for the segment's end, once
 	requested atomic.Bool       // somebody who will change the layout has asked for its end
+	stuck     atomic.Bool       // another broker is asked to take over
 	sealed    chan struct{}     // closed when it has ended
 	gone      chan struct{}     // closed when it is not looked after any more
 }
@@ -56,9 +57,9 @@ func newSegments(b *Broker, self smq.BrokerID) *segments {
 //
 // Errors: smq.ErrSegmentSealed, smq.ErrNotOwner, or why it cannot be opened now.
 func (ss *segments) get(ctx context.Context, t *topic, id smq.SegmentID) (*segment, error) {
-	s, err := ss.begin(t, id)
-	if err != nil {
-		return nil, err
+	s := ss.begin(t, id)
+	if s == nil {
+		return nil, ss.refuse(ctx, t, id)
 	}
 	select {
 	case <-s.ready:
@@ -68,16 +69,17 @@ func (ss *segments) get(ctx context.Context, t *topic, id smq.SegmentID) (*segme
 	}
 }
 
-// begin finds the segment or begins to open it.
-func (ss *segments) begin(t *topic, id smq.SegmentID) (*segment, error) {
+// begin finds the segment or begins to open it. It returns nil when no more are
+// opened.
+func (ss *segments) begin(t *topic, id smq.SegmentID) *segment {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	k := segmentKey{t.ID, id}
 	if s := ss.byKey[k]; s != nil {
-		return s, nil
+		return s
 	}
 	if ss.ending {
-		return nil, ss.refusal(t, id)
+		return nil
 	}
 	s := &segment{
 		topic: t, key: k, ready: make(chan struct{}),
@@ -85,16 +87,18 @@ func (ss *segments) begin(t *topic, id smq.SegmentID) (*segment, error) {
 	}
 	ss.byKey[k] = s
 	ss.b.tasks.Go(func(ctx context.Context) { ss.own(ctx, s) })
-	return s, nil
+	return s
 }
 
-// refusal is what is said of a segment that is not opened because the broker is
-// leaving.
-func (ss *segments) refusal(t *topic, id smq.SegmentID) error {
-	if s, live := t.layout().Get(id); live && s.Owner.Broker == ss.self {
-		ss.b.sealUnopened(t, s, ss.self)
+// refuse says why a segment is not opened when no more are. If it is ours and
+// was never opened, it is sealed so that somebody else gets it at once.
+func (ss *segments) refuse(ctx context.Context, t *topic, id smq.SegmentID) error {
+	listed, err := ss.listed(ctx, t, id)
+	if err == nil {
+		ss.b.sealUnopened(t, listed, ss.self)
+		err = smq.ErrDraining
 	}
-	return fmt.Errorf("segment %d of topic %v: %w", id, t.Topic, smq.ErrDraining)
+	return fmt.Errorf("segment %d of topic %v: %w", id, t.Topic, err)
 }
 
 // own opens the segment and sees to it until the layout does not list it any
@@ -148,16 +152,20 @@ func (ss *segments) open(ctx context.Context, s *segment) (*seglog.Log, error) {
 	switch {
 	case err == nil:
 		ss.b.log.Info("segment opened", "topic", t.Topic.String(), "segment", listed.ID, "range", listed.Range.String())
+		return log, nil
 	case errors.Is(err, smq.ErrSegmentSealed):
 		ss.b.reportLater(t, s.key.id, layout.Roll, ss.self)
-	case errors.Is(err, smq.ErrNotOwner):
-		// An earlier attempt of ours did create the first chunk, but gave up
-		// before it knew. Nothing will ever be appended to that segment.
-		ss.b.log.Warn("segment cannot be opened, it gets a successor", "topic", t.Topic.String(), "segment", listed.ID, "err", err)
-		ss.b.reportLater(t, s.key.id, layout.Failover, ss.self)
+		return nil, err
+	}
+	// Perhaps another broker can. That is also so when the segment is open by an
+	// earlier attempt of ours, which gave up before it knew: nothing will ever be
+	// appended to it.
+	ss.b.log.Warn("segment cannot be opened, it is to get a successor", "topic", t.Topic.String(), "segment", listed.ID, "err", err)
+	ss.b.reportLater(t, s.key.id, layout.Failover, ss.self)
+	if errors.Is(err, smq.ErrNotOwner) {
 		err = fmt.Errorf("%w: %v", smq.ErrSegmentSealed, err)
 	}
-	return log, err
+	return nil, err
 }
 
 // seals are what the segment continues from.
@@ -211,13 +219,6 @@ func (s *segment) isOpen() bool {
 		return s.err == nil
 	default:
 		return false
-	}
-}
-
-// abandon gives up the logs that are still open.
-func (ss *segments) abandon() {
-	for _, s := range ss.snapshot() {
-		s.log.Close()
 	}
 }
 

@@ -57,6 +57,8 @@ func (d dataService) Subscribe(stream rpc.SubscribeStream) error {
 			}
 		case err := <-received:
 			return err
+		case <-d.b.ending:
+			return smq.ErrDraining
 		case <-ctx.Done():
 			return ctx.Err()
 		}

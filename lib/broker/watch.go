@@ -18,6 +18,7 @@ const (
 	reportTimeout = 5 * time.Second
 	reportAgain   = 50 * time.Millisecond // doubles up to
 	reportAtMost  = 2 * time.Second
+	reportFor     = time.Minute // in the background
 	// requestedGrace is how long whoever asked for a seal has to change the
 	// layout as it likes.
 	requestedGrace = 2 * time.Second
@@ -80,18 +81,33 @@ func (ss *segments) follow(s *segment) {
 	r := s.log.Ident().Range
 	for _, next := range s.topic.layout().Segments {
 		if next.Range.Overlaps(r) && next.Owner.Broker == ss.self {
-			if _, err := ss.begin(s.topic, next.ID); err != nil {
-				return // leaving
-			}
+			ss.begin(s.topic, next.ID)
 		}
 	}
+}
+
+// giveUp has another broker take over the segment, which this one cannot bring
+// into the store.
+func (ss *segments) giveUp(s *segment) {
+	if !s.stuck.CompareAndSwap(false, true) {
+		return // it is under way
+	}
+	ss.b.log.Warn("messages wait for the store too long, another broker is to take over", "topic", s.topic.Topic.String(), "segment", s.key.id)
+	ss.b.tasks.Go(func(ctx context.Context) {
+		defer s.stuck.Store(false)
+		ctx, cancel := context.WithTimeout(ctx, reportFor)
+		defer cancel()
+		if ss.b.report(ctx, s.topic, s.key.id, layout.Failover, ss.self) == nil {
+			s.log.Close()
+		}
+	})
 }
 
 // reportLater reports the segment in the background.
 func (b *Broker) reportLater(t *topic, id smq.SegmentID, cause layout.Cause, reporter smq.BrokerID) {
 	b.tasks.Go(func(ctx context.Context) {
 		// Whoever meets the segment again has it reported again.
-		_ = b.tasks.Once(ctx, fmt.Sprintf("report %s/%d", t.ID, id), time.Minute, func(ctx context.Context) error {
+		_ = b.tasks.Once(ctx, fmt.Sprintf("report %s/%d", t.ID, id), reportFor, func(ctx context.Context) error {
 			return b.report(ctx, t, id, cause, reporter)
 		})
 	})
@@ -148,7 +164,7 @@ func (b *Broker) reportOnce(ctx context.Context, t *topic, id smq.SegmentID, cau
 // is leaving.
 func (b *Broker) sealUnopened(t *topic, s layout.Segment, self smq.BrokerID) {
 	b.tasks.Go(func(ctx context.Context) {
-		err := b.tasks.Once(ctx, fmt.Sprintf("seal %s/%d", t.ID, s.ID), time.Minute, func(ctx context.Context) error {
+		err := b.tasks.Once(ctx, fmt.Sprintf("seal %s/%d", t.ID, s.ID), reportFor, func(ctx context.Context) error {
 			_, err := seglog.SealStore(ctx, t.st, t.Ident(s.ID, s.Range), seals(s), seglog.SealOptions{Broker: self})
 			if err != nil {
 				return err

@@ -273,6 +273,15 @@ func (b *fakeBroker) start() {
 	b.cluster.listen(b.addr, s)
 }
 
+// startAll starts the brokers that are dead.
+func (c *fakeCluster) startAll() {
+	for _, b := range c.brokers {
+		if b.server == nil {
+			b.start()
+		}
+	}
+}
+
 // kill ends the broker at once. It may be started again.
 func (b *fakeBroker) kill() {
 	b.cluster.mu.Lock()

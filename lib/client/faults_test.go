@@ -120,7 +120,7 @@ func TestSegmentsMoveUnderLoad(t *testing.T) {
 		"split":          func(f *fakeCluster) { f.replace(0, 8, 0, 3, 5) },
 		"split and seal": func(f *fakeCluster) { f.replace(0, 8, 0, 3, 5); f.seal(4) },
 		"merge":          func(f *fakeCluster) { f.replace(0, 8, 0, 4); f.replace(0, 8, 0) },
-		"owner killed":   func(f *fakeCluster) { f.ownerOf(0).kill() },
+		"owner killed":   func(f *fakeCluster) { f.startAll(); f.ownerOf(0).kill() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			withCluster(t, 3, 8, func(t *testing.T, f *fakeCluster, c *Client) {

@@ -89,11 +89,7 @@ func (x *chaos) reign(f *fakeCluster, partitions int32) (end func()) {
 		f.mu.Lock()
 		x.calm = true
 		f.mu.Unlock()
-		for _, b := range f.brokers {
-			if b.server == nil {
-				b.start()
-			}
-		}
+		f.startAll()
 	}
 }
 

@@ -244,7 +244,7 @@ func TestSubscriberFollowsItsPartitions(t *testing.T) {
 		"roll":         func(f *fakeCluster) { f.seal(0) },
 		"split":        func(f *fakeCluster) { f.replace(0, 4, 0, 1, 2) },
 		"merge":        func(f *fakeCluster) { f.replace(0, 4, 0, 2); f.replace(0, 4, 0) },
-		"owner killed": func(f *fakeCluster) { f.ownerOf(0).kill() },
+		"owner killed": func(f *fakeCluster) { f.startAll(); f.ownerOf(0).kill() },
 		"owner silent": func(f *fakeCluster) { f.silence(f.ownerOf(0)) },
 		"stream broken": func(f *fakeCluster) {
 			n := 0

@@ -19,8 +19,7 @@ const writeTimeout = 10 * time.Second
 type change struct {
 	cause  layout.Cause
 	sealed layout.Sealed
-	prefer smq.BrokerID // as owner, see layout.ChooseOwner
-	avoid  smq.BrokerID
+	owner  wish
 	done   chan error
 }
 
@@ -145,7 +144,7 @@ func (l *Leader) plan(now layout.Layout, batch []*change) layout.Change {
 		if _, live := now.Get(c.sealed.Segment); !live || planned[c.sealed.Segment] {
 			continue
 		}
-		owner, err := l.view.choose(c.prefer, c.avoid)
+		owner, err := l.view.choose(c.owner)
 		if err != nil {
 			c.settle(err)
 			continue

@@ -17,8 +17,7 @@ import (
 type replacement struct {
 	segment layout.Segment
 	cause   layout.Cause
-	prefer  smq.BrokerID
-	avoid   smq.BrokerID
+	owner   wish
 }
 
 // replace seals the segment in the store, unless it is sealed, and gives its
@@ -30,7 +29,7 @@ func (l *Leader) replace(ctx context.Context, t *topic, r replacement) error {
 		if err != nil {
 			return err
 		}
-		return l.submit(ctx, t, &change{cause: r.cause, sealed: sealed, prefer: r.prefer, avoid: r.avoid})
+		return l.submit(ctx, t, &change{cause: r.cause, sealed: sealed, owner: r.owner})
 	})
 }
 
@@ -75,7 +74,7 @@ func (l *Leader) needed(s layout.Segment) (replacement, bool) {
 	case !s.Assigned():
 		return replacement{segment: s, cause: layout.Assign}, true
 	case !l.view.alive(s.Owner.Broker):
-		return replacement{segment: s, cause: layout.Failover, avoid: s.Owner.Broker}, true
+		return replacement{segment: s, cause: layout.Failover, owner: wish{avoid: s.Owner.Broker}}, true
 	}
 	return replacement{}, false
 }
@@ -98,11 +97,11 @@ func (l *Leader) successorOf(s layout.Segment) replacement {
 	owner, ok := l.view.get(s.Owner.Broker)
 	switch {
 	case ok && owner.Takes():
-		return replacement{segment: s, cause: layout.Roll, prefer: owner.ID}
+		return replacement{segment: s, cause: layout.Roll, owner: wish{prefer: owner.ID}}
 	case ok && !owner.Dead:
-		return replacement{segment: s, cause: layout.Drain, avoid: owner.ID}
+		return replacement{segment: s, cause: layout.Drain, owner: wish{avoid: owner.ID}}
 	}
-	return replacement{segment: s, cause: layout.Failover, avoid: s.Owner.Broker}
+	return replacement{segment: s, cause: layout.Failover, owner: wish{avoid: s.Owner.Broker}}
 }
 
 // retire seals every live segment of a topic that is deleted, so that their

@@ -39,10 +39,11 @@ func (l *Leader) replaceReported(ctx context.Context, t *topic, s layout.Segment
 	reporter := smq.BrokerID(req.GetBroker())
 	switch r.cause {
 	case layout.Roll:
-		r.prefer = s.Owner.Broker
+		r.owner.prefer = s.Owner.Broker
 	case layout.Drain:
-		r.avoid = reporter
+		r.owner.avoid = reporter
 	case layout.Failover:
+		r.owner.spare = reporter
 	default:
 		return fmt.Errorf("%w cause %q of a sealed segment", smq.ErrInvalid, req.GetCause())
 	}

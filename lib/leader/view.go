@@ -1,6 +1,7 @@
 package leader
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sync"
@@ -79,16 +80,26 @@ func (v *view) live() []layout.Broker {
 // takes reports whether any broker takes segments.
 func (v *view) takes() bool { return slices.ContainsFunc(v.live(), layout.Broker.Takes) }
 
+// wish says who should own a segment, and who should not.
+type wish struct {
+	prefer smq.BrokerID // if it takes segments
+	avoid  smq.BrokerID // in any case
+	spare  smq.BrokerID // if another one takes segments
+}
+
 // choose picks the owner for a segment, as layout.ChooseOwner does, and counts
 // it as given. smq.ErrUnavailable when no broker takes segments.
-func (v *view) choose(prefer, avoid smq.BrokerID) (layout.Member, error) {
+func (v *view) choose(w wish) (layout.Member, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	candidates := slices.Clone(v.brokers)
 	for i := range candidates {
 		candidates[i].Segments += v.given[candidates[i].ID]
 	}
-	b, ok := layout.ChooseOwner(candidates, prefer, avoid)
+	b, ok := layout.ChooseOwner(candidates, w.prefer, cmp.Or(w.avoid, w.spare))
+	if !ok && w.avoid == "" && w.spare != "" {
+		b, ok = layout.ChooseOwner(candidates, "", "")
+	}
 	if !ok {
 		return layout.Member{}, fmt.Errorf("%w: none of %d brokers takes segments", smq.ErrUnavailable, len(candidates))
 	}

@@ -101,6 +101,9 @@ func newStore(path string, opts Options) (*Store, error) {
 // resolve follows links to the root, once, so that it stays the same directory
 // while the store is open.
 func resolve(root string) (string, error) {
+	if filepath.Dir(root) == root {
+		return "", fmt.Errorf("store directory %s: %w: it is the root of a file system", root, smq.ErrInvalid)
+	}
 	resolved, err := filepath.EvalSymlinks(root)
 	if errors.Is(err, fs.ErrNotExist) {
 		return root, nil

@@ -209,6 +209,33 @@ func TestPieceOfWrongSize(t *testing.T) {
 	}
 }
 
+// TestPieceNames takes nothing for a piece's ID that would lead elsewhere.
+func TestPieceNames(t *testing.T) {
+	s := mustOpen(t, t.TempDir(), Options{})
+	ref := mustUpload(t, s, []byte("content"))
+	id := ref.Pieces[0].ID
+	if err := os.WriteFile(filepath.Join(s.root, "secret-0123456789abcdef"), []byte("content"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []string{
+		"", "0", id + "0", id[1:], strings.ToUpper("abcdef") + id[6:], id[1:] + "/", "/../../secret-0123456789abcdef", strings.Repeat("../", 10) + "et",
+	} {
+		content := store.Refs(store.Ref{Pieces: []store.Piece{{ID: bad, Size: 7}}})
+		if name, ok := s.pieceName(bad); ok {
+			t.Errorf("%q is the piece %s", bad, name)
+		}
+		if err := s.Create(t.Context(), "/f", content); !errors.Is(err, smq.ErrNotFound) {
+			t.Errorf("Create of %q: %v", bad, err)
+		}
+		if err := s.Discard(t.Context(), *content[0].Ref); err != nil {
+			t.Errorf("Discard of %q: %v", bad, err)
+		}
+	}
+	if err := s.Create(t.Context(), "/f", store.Refs(ref)); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestSweep deletes what was left behind a day ago and nothing younger.
 func TestSweep(t *testing.T) {
 	root := t.TempDir()

@@ -11,6 +11,7 @@
 //	.tmp/u-<32 hex digits>   an upload; the digits are the piece's ID
 //	.tmp/x-<32 hex digits>   a folder that RemoveAll is deleting
 //	.lock/00.lock … 0f.lock  locks of Replace and Remove, by path (see below)
+//	.lock/10.lock            the lock of folder removals
 //	.lock/state              the last stamp of each lock; a token of folder removals
 //
 // They come into being with the first change; opening and reading a store
@@ -59,12 +60,21 @@
 // that was under way. A process keeps up to 64 files open, and lets go of a
 // removed one, and of the space that it takes, within two minutes.
 //
+// # Watch
+//
+// The kernel tells of changes, folder by folder; a folder that comes into being
+// is watched too. Files in it may have come and gone before it was, so whenever
+// a folder comes or goes the caller is told that it may have missed something.
+// A watch breaks when its own folder is removed, and when the system allows no
+// more watches (on Linux: fs.inotify.max_user_watches).
+//
 // # Contexts
 //
 // Whatever waits for the disk to sync runs on a goroutine of its own, so that a
 // disk that hangs does not hold a caller past its context; at most 128 changes
 // are under way per handle, and more wait. Bytes are written and read by the
-// caller's goroutine.
+// caller's goroutine, which looks at its context once a megabyte: a single read
+// or write that the disk holds up returns when the disk lets it.
 //
 // # Limits
 //

@@ -111,9 +111,11 @@ func (c *files) closeUnused() {
 	}
 }
 
+// closeAll lets go of all files and keeps none from now on.
 func (c *files) closeAll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.max = 0
 	for _, f := range c.open {
 		c.letGo(f)
 	}

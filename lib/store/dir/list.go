@@ -94,7 +94,7 @@ func (s *Store) namesAfter(ctx context.Context, dir, after string, limit int) ([
 				first.add(name, limit)
 			}
 		}
-		if err == io.EOF {
+		if err == io.EOF || errors.Is(err, fs.ErrNotExist) { // the folder is gone
 			break
 		}
 		if err != nil {

@@ -171,7 +171,7 @@ func removeSome(ctx context.Context, name string) error {
 	}
 	defer d.Close()
 	entries, err := d.Readdirnames(1024)
-	if err != nil && err != io.EOF {
+	if err != nil && err != io.EOF && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	for _, entry := range entries {

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gofrs/flock"
+
 	"github.com/seaweedmq/smq/lib/store"
 )
 
@@ -84,5 +86,37 @@ func TestVersionsWhenTheClockStepsBack(t *testing.T) {
 	}
 	if info, err := s.Stat(t.Context(), "/f"); err != nil || !info.Modified.After(further) {
 		t.Errorf("Stat = %+v, %v, want a time after %v", info, err, further)
+	}
+}
+
+// TestPathLock stops Replace and Remove in the middle: the path's lock is theirs
+// from the comparison to the end.
+func TestPathLock(t *testing.T) {
+	for _, c := range []struct{ change, call string }{
+		{"Replace", "chtimes"}, {"Replace", "rename"}, {"Remove", "remove"}, {"RemoveAll", "rename"},
+	} {
+		s := mustOpen(t, t.TempDir(), Options{})
+		version, err := s.Replace(t.Context(), "/d/old", nil, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		lock := flock.New(s.locks.file(s.locks.of("/d/old")))
+		hung, release := hang(s, c.call)
+		done := make(chan error)
+		go func() { done <- changes[c.change](t.Context(), s, store.Ref{}, version) }()
+		<-hung
+		if got, err := lock.TryLock(); got || err != nil {
+			t.Errorf("%s in %s: the path's lock is free: %v, %v", c.change, c.call, got, err)
+		}
+		close(release)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if got, err := lock.TryLock(); !got || err != nil {
+			t.Errorf("%s in %s: the path's lock is taken: %v, %v", c.change, c.call, got, err)
+		}
+		if err := lock.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -38,6 +38,10 @@ func TestKill(t *testing.T) {
 		go func() { watched <- s.Watch(t.Context(), "/", func() {}, func(string) {}) }()
 		synctest.Wait()
 		s.Kill()
+		before, err := inner.List(t.Context(), "/", "", 0)
+		if err != nil || len(before) == 0 || len(before) == n {
+			t.Errorf("%d of %d were carried out, %v", len(before), n, err)
+		}
 		for range n {
 			if err := <-errs; !errors.Is(err, store.ErrAmbiguous) || !errors.Is(err, fault.ErrKilled) {
 				t.Errorf("Create: %v", err)
@@ -45,10 +49,6 @@ func TestKill(t *testing.T) {
 		}
 		if err := <-watched; !errors.Is(err, fault.ErrKilled) {
 			t.Errorf("Watch: %v", err)
-		}
-		before, err := inner.List(t.Context(), "/", "", 0)
-		if err != nil || len(before) == 0 || len(before) == n {
-			t.Errorf("%d of %d were carried out, %v", len(before), n, err)
 		}
 		for _, kind := range kinds {
 			if err := calls[kind](t.Context(), s); !errors.Is(err, fault.ErrKilled) || errors.Is(err, store.ErrAmbiguous) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"path/filepath"
 	"strconv"
 
 	"github.com/seaweedmq/smq/lib/smq"
@@ -49,7 +50,7 @@ func Open(ctx context.Context, rawURL string, o Options) (store.Store, error) {
 }
 
 func openDir(u *url.URL, logger *slog.Logger) (store.Store, error) {
-	if u.Host != "" || u.Path == "" || u.Opaque != "" {
+	if u.Host != "" || u.Path == "" || u.Opaque != "" || u.User != nil || u.Fragment != "" {
 		return nil, fmt.Errorf("%w store URL %q: a directory's is dir:///absolute/path", smq.ErrInvalid, u)
 	}
 	query, err := url.ParseQuery(u.RawQuery)
@@ -61,13 +62,22 @@ func openDir(u *url.URL, logger *slog.Logger) (store.Store, error) {
 		if name != "fsync" {
 			return nil, fmt.Errorf("%w store URL %q: there is no parameter %q, only fsync", smq.ErrInvalid, u, name)
 		}
-		if fsync, err = strconv.ParseBool(values[len(values)-1]); err != nil {
+		if fsync, err = strconv.ParseBool(values[0]); err != nil || len(values) > 1 {
 			return nil, fmt.Errorf("%w store URL %q: fsync is true or false", smq.ErrInvalid, u)
 		}
 	}
-	s, err := dir.Open(u.Path, dir.Options{Fsync: fsync, Logger: logger})
+	s, err := dir.Open(nativePath(u.Path), dir.Options{Fsync: fsync, Logger: logger})
 	if err != nil {
 		return nil, err
 	}
 	return s, nil
+}
+
+// nativePath is the operating system's form of a URL's path: dir:///C:/smq names
+// C:\smq.
+func nativePath(path string) string {
+	if native := filepath.FromSlash(path[1:]); filepath.VolumeName(native) != "" {
+		return native
+	}
+	return filepath.FromSlash(path)
 }

@@ -31,9 +31,11 @@
 //
 // The lock lives in the owning filer's memory, and the comparison is made in its
 // own store. So several filers may be named in the URL only when they share one
-// store (they then show one store signature, which is checked), and during a
-// change of the set of filers two of them may own a path for some seconds. What
-// lies above this package detects that by writer ids and a chain of hashes.
+// store (they then show one store signature, which is checked). And for about
+// five seconds after a filer has come or gone, two filers may each take itself
+// for the owner of a path, and so let two writers win. All Stores with one URL
+// speak to the same filer as long as it answers, which makes that unlikely, and
+// what lies above this package detects it, by writer ids and a chain of hashes.
 //
 // Nothing but a check beforehand keeps a file from being created below another
 // file: the filer would turn that one into a folder. Callers whose folders and

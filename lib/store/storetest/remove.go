@@ -14,6 +14,7 @@ var removeTests = []testCase{
 	{"RemoveAbsent", testRemoveAbsent},
 	{"RemoveAll", testRemoveAll},
 	{"RemoveAllKeepsNeighbours", testRemoveAllKeepsNeighbours},
+	{"RemoveWhileReplacing", testRemoveWhileReplacing},
 	{"RemoveAllWhileReplacing", testRemoveAllWhileReplacing},
 }
 
@@ -117,6 +118,30 @@ func testRemoveAllKeepsNeighbours(h *handles) {
 	h.absent(h.a, "/t/x/f")
 	for _, p := range keep {
 		h.holds(h.a, p, []byte(p))
+	}
+}
+
+// testRemoveWhileReplacing has Replace race with the removal of its file: it is
+// replaced and then removed, or removed and then not replaced.
+func testRemoveWhileReplacing(h *handles) {
+	for round := range rounds {
+		p := fmt.Sprintf("/t/%d", round)
+		version := h.replace(h.a, p, "before", "")
+		var replaceErr, removeErr error
+		together(2, func(i int) {
+			if i == 0 {
+				_, replaceErr = h.a.Replace(h.Context(), p, []byte("after"), version)
+			} else {
+				removeErr = h.b.Remove(h.Context(), p)
+			}
+		})
+		if removeErr != nil {
+			h.Fatalf("Remove: %v", removeErr)
+		}
+		if replaceErr != nil {
+			h.fails("Replace while Remove", replaceErr, smq.ErrConflict)
+		}
+		h.absent(h.b, p)
 	}
 }
 

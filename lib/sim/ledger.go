@@ -1,0 +1,171 @@
+package sim
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/seaweedmq/smq/lib/seglog"
+	"github.com/seaweedmq/smq/lib/smq"
+)
+
+// Ledger remembers what clients sent and were told, and what readers were
+// given: everything that the promises are about, and nothing of the log.
+type Ledger struct {
+	mu       sync.Mutex
+	batches  map[Key]*sent
+	attempts map[uint64]attempt // without an answer yet, by id
+	last     uint64             // id of an attempt
+	acked    []claim            // not compared with the store yet
+	seen     []claim            // likewise
+	broken   *Violation         // the first that was found without the store
+}
+
+// attempt is one time that a batch was sent.
+type attempt struct {
+	key Key
+	to  string // the process that it was sent to
+}
+
+// sent is a batch and what became of the attempts to publish it.
+type sent struct {
+	bytes    []byte // as the client means them
+	count    int32
+	attempts int
+	refused  int // of them, told that they are not stored
+	acked    int
+	offset   smq.Offset // when acked
+}
+
+// claim is what somebody was made to believe of an offset.
+type claim struct {
+	key    Key
+	offset smq.Offset
+	bytes  []byte // as they were seen; nil for an ack
+	by     string // who said so
+}
+
+// NewLedger returns an empty ledger.
+func NewLedger() *Ledger {
+	return &Ledger{batches: make(map[Key]*sent), attempts: make(map[uint64]attempt)}
+}
+
+// Mean notes what the client means to publish as k: count messages. It comes
+// before the first attempt.
+func (l *Ledger) Mean(k Key, count int, bytes []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.batches[k] = &sent{bytes: bytes, count: int32(count)}
+}
+
+// Attempt notes that k is about to be sent to a process, and returns the
+// attempt's id.
+func (l *Ledger) Attempt(k Key, to string) uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.last++
+	l.attempts[l.last] = attempt{k, to}
+	l.batches[k].attempts++
+	return l.last
+}
+
+// Answer notes an ack that reached the client from the process named by, and
+// returns the batch that it is of.
+func (l *Ledger) Answer(by string, a seglog.Ack) Key {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at, open := l.attempts[a.ID]
+	k := at.key
+	if !open {
+		l.violated("answers", "%s answers attempt %d twice: %+v", by, a.ID, a)
+		return k
+	}
+	delete(l.attempts, a.ID)
+	s := l.batches[k]
+	switch {
+	case a.Err == nil:
+		if s.acked > 0 && s.offset != a.BaseOffset {
+			l.violated("P7", "%s acks %v at offset %d, it was acked at offset %d before", by, k, a.BaseOffset, s.offset)
+		}
+		s.acked++
+		s.offset = a.BaseOffset
+		l.acked = append(l.acked, claim{key: k, offset: a.BaseOffset, by: by})
+	case notStored(a.Err):
+		s.refused++
+	}
+	return k
+}
+
+// notStored reports whether the error says for certain that its attempt is not
+// in the log.
+func notStored(err error) bool {
+	return errors.Is(err, smq.ErrSegmentSealed) || errors.Is(err, smq.ErrNoSpace) ||
+		errors.Is(err, smq.ErrOutOfSequence) || errors.Is(err, smq.ErrUnknownProducer)
+}
+
+// Unanswered lists the batches that the process has been sent and not answered.
+func (l *Ledger) Unanswered(process string) []Key {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var keys []Key
+	for _, a := range l.attempts {
+		if a.to == process {
+			keys = append(keys, a.key)
+		}
+	}
+	return keys
+}
+
+// Acked reports whether the client knows that the batch is in the log.
+func (l *Ledger) Acked(k Key) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.batches[k].acked > 0
+}
+
+// Seen notes that the reader named by was given a batch at an offset.
+func (l *Ledger) Seen(by string, p smq.Partition, offset smq.Offset, bytes []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.seen = append(l.seen, claim{key: Key{Partition: p}, offset: offset, bytes: bytes, by: by})
+}
+
+func (l *Ledger) violated(promise, format string, args ...any) {
+	if l.broken == nil {
+		l.broken = violation(promise, format, args...)
+	}
+}
+
+// claims hands over what is to be compared with the store. It must be read
+// before the store is, so that the store is never behind it.
+func (l *Ledger) claims() (acked, seen []claim, broken *Violation) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	acked, seen = l.acked, l.seen
+	l.acked, l.seen = nil, nil
+	return acked, seen, l.broken
+}
+
+// meant is what a client meant to publish as k.
+func (l *Ledger) meant(k Key) (bytes []byte, count int32, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.batches[k]
+	if s == nil {
+		return nil, 0, false
+	}
+	return s.bytes, s.count, true
+}
+
+// refused lists the batches of which every attempt was told that it is not in
+// the log.
+func (l *Ledger) refused() []Key {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var keys []Key
+	for k, s := range l.batches {
+		if s.refused > 0 && s.refused == s.attempts {
+			keys = append(keys, k)
+		}
+	}
+	return keys
+}
