@@ -82,6 +82,39 @@ func TestP10TheStoreIsAway(t *testing.T) {
 	}
 }
 
+// A frame larger than a small broker's buffers is taken in parts; a batch that is
+// larger by itself is refused, and the stream goes on.
+func TestP10SmallBuffers(t *testing.T) {
+	b := newBed(t)
+	b.memory = 1 << 20
+	b.start("a")
+	b.connect(8)
+	config, s := b.live(0)
+	p := b.openPublish("a:7310", &smqpb.PublishHello{Topic: config.GetTopic()})
+	head := &smqpb.PublishHead{}
+	var payload [][]byte
+	for i, size := range []int{300 << 10, 600 << 10, 300 << 10, 300 << 10} {
+		one := batch(t, string(bytes.Repeat([]byte("x"), size)))
+		payload = append(payload, one)
+		head.Batches = append(head.Batches, &smqpb.PublishBatch{Id: uint64(i), Segment: s.GetId(), Size: uint32(len(one))})
+	}
+	p.send(head, payload...)
+	stored := 0
+	for range head.GetBatches() {
+		ack := p.ack()
+		switch err := rpc.FromErrorInfo(ack.GetError()); {
+		case ack.GetId() == 1 && errors.Is(err, smq.ErrTooLarge):
+		case ack.GetId() != 1 && err == nil:
+			stored++
+		default:
+			t.Errorf("got %v", ack)
+		}
+	}
+	if stored != 3 {
+		t.Errorf("%d batches are stored", stored)
+	}
+}
+
 // An owner that is paused in the middle of storing, and fenced meanwhile, acks
 // nothing that is not in the log when it wakes.
 func TestP5PausedOwner(t *testing.T) {

@@ -135,10 +135,30 @@ func (p *publishing) take(ctx context.Context, batches []*smqpb.PublishBatch, pa
 			delete(p.routes, id) // the next frame tries anew
 			continue
 		}
-		if err := p.reserve(ctx, some); err != nil {
+		if err := p.append(ctx, r, some); err != nil {
 			return err
 		}
-		r.append(some)
+	}
+	return nil
+}
+
+// append waits for memory and hands the batches to the log: all together, or
+// one by one when the broker's memory is too small for that.
+func (p *publishing) append(ctx context.Context, r *route, batches []seglog.Batch) error {
+	err := p.reserve(ctx, batches)
+	switch {
+	case err == nil:
+		r.append(batches)
+	case !errors.Is(err, smq.ErrTooLarge):
+		return err
+	case len(batches) == 1:
+		p.refuse(batches, err)
+	default:
+		for i := range batches {
+			if err := p.append(ctx, r, batches[i:i+1]); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/seaweedmq/smq/lib/layout"
@@ -36,12 +37,20 @@ func (r *role) run(ctx context.Context) {
 			return
 		}
 		self, leader, brokers := r.b.member.cluster()
-		if leader.GetBroker() == string(self) && leader.GetTerm() > 0 {
-			r.lead(self, leader.GetTerm(), brokers)
-		} else {
+		switch {
+		case leader.GetBroker() != string(self) || leader.GetTerm() == 0:
 			r.yield(leader.GetAddress())
+		case knows(brokers, self):
+			r.lead(self, leader.GetTerm(), brokers)
+		default:
+			// What is known of the brokers is from before this one joined: to a
+			// leader, those that it does not know are dead.
 		}
 	}
+}
+
+func knows(brokers []layout.Broker, id smq.BrokerID) bool {
+	return slices.ContainsFunc(brokers, func(b layout.Broker) bool { return b.ID == id })
 }
 
 // lead leads in the given term.
