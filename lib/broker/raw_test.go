@@ -2,6 +2,7 @@ package broker_test
 
 import (
 	"errors"
+	"io"
 	"testing"
 
 	"github.com/seaweedmq/smq/lib/record"
@@ -208,7 +209,7 @@ func TestPublishToTheEnd(t *testing.T) {
 			t.Fatalf("ack %d: %v", i, ack)
 		}
 	}
-	if err := p.stream.Recv(&smqpb.PublishAcks{}); err == nil || p.acks != nil && len(p.acks) > 0 {
+	if err := p.stream.Recv(&smqpb.PublishAcks{}); !errors.Is(err, io.EOF) || len(p.acks) > 0 {
 		t.Fatalf("after the last ack: %v", err)
 	}
 }
