@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -103,6 +104,16 @@ func (r *role) leader() (Leading, error) {
 	return r.reign.Leading, nil
 }
 
+// changing is who may change which topics there are: the leader, while its lease
+// is valid. Without a majority of the masters that stays as it is.
+func (r *role) changing() (Leading, error) {
+	l, err := r.leader()
+	if err == nil && !r.b.member.leased() {
+		return nil, fmt.Errorf("%w: its lease with the masters has run out; most of them have to run for topics to be created or deleted", smq.ErrUnavailable)
+	}
+	return l, err
+}
+
 // leaderService passes requests on to the leader, while this broker is it.
 type leaderService struct {
 	smqpb.UnimplementedLeaderServer
@@ -110,7 +121,7 @@ type leaderService struct {
 }
 
 func (s leaderService) CreateTopic(ctx context.Context, req *smqpb.CreateTopicRequest) (*smqpb.CreateTopicResponse, error) {
-	l, err := s.role.leader()
+	l, err := s.role.changing()
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +129,7 @@ func (s leaderService) CreateTopic(ctx context.Context, req *smqpb.CreateTopicRe
 }
 
 func (s leaderService) DeleteTopic(ctx context.Context, req *smqpb.DeleteTopicRequest) (*smqpb.DeleteTopicResponse, error) {
-	l, err := s.role.leader()
+	l, err := s.role.changing()
 	if err != nil {
 		return nil, err
 	}
