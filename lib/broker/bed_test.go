@@ -180,6 +180,7 @@ type registered struct {
 	info    *smqpb.BrokerInfo
 	join    uint64
 	expired chan struct{} // closed: the lease has run out
+	breaks  chan struct{} // closed: the stream breaks
 }
 
 func newFakeMaster() *fakeMaster {
@@ -287,6 +288,21 @@ func (m *fakeMaster) pause(address string) (resume func()) {
 	}
 }
 
+// breakOff breaks a broker's stream, so that it is silent until it is back.
+func (m *fakeMaster) breakOff(id smq.BrokerID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.find(string(id))
+	close(r.breaks)
+	r.breaks = make(chan struct{})
+}
+
+func (m *fakeMaster) broken(r *registered) <-chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return r.breaks
+}
+
 // Join keeps a broker's lease.
 func (m *fakeMaster) Join(stream grpc.BidiStreamingServer[smqpb.Heartbeat, smqpb.Grant]) error {
 	first, err := stream.Recv()
@@ -332,6 +348,9 @@ func (m *fakeMaster) Join(stream grpc.BidiStreamingServer[smqpb.Heartbeat, smqpb
 			if err := stream.Send(m.grant(r, beat)); err != nil {
 				return err
 			}
+		case <-m.broken(r):
+			m.update(func() { r.info = &smqpb.BrokerInfo{Id: r.info.Id, Address: r.info.Address, Silent: true} })
+			return fmt.Errorf("%w: the connection broke", smq.ErrUnavailable)
 		case <-r.expired:
 			return fmt.Errorf("%w: broker %s has expired", smq.ErrConflict, r.info.Id)
 		}
@@ -346,7 +365,7 @@ func (m *fakeMaster) register(hello *smqpb.Hello) (r *registered, err error) {
 			err = fmt.Errorf("%w: broker %s has expired", smq.ErrConflict, hello.GetBroker())
 		case r == nil:
 			m.joins++
-			r = &registered{join: m.joins, expired: make(chan struct{})}
+			r = &registered{join: m.joins, expired: make(chan struct{}), breaks: make(chan struct{})}
 			m.brokers = append(m.brokers, r)
 		}
 		if err == nil {

@@ -84,6 +84,7 @@ func Start(ctx context.Context, cfg Config) (*Broker, error) {
 	b.tasks.Go(b.sampleLoop)
 	b.tasks.Go(b.member.run)
 	b.tasks.Go(b.member.watch)
+	b.tasks.Go(b.probe)
 	select {
 	case <-b.member.joined:
 		return b, nil
