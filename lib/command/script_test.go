@@ -22,7 +22,8 @@ import (
 )
 
 // storeVariable names the store that the scripts run on, a URL below which each
-// script has a folder of its own. Without it each has a directory.
+// script has a folder of its own. Without it each has a directory; with the
+// build tag weed they share a SeaweedFS server that is started for them.
 const storeVariable = "SMQ_TEST_STORE"
 
 func TestMain(m *testing.M) {
@@ -35,10 +36,8 @@ func TestMain(m *testing.M) {
 	})
 }
 
-func TestScripts(t *testing.T) { runScripts(t, os.Getenv(storeVariable)) }
-
-// runScripts runs all scripts; storeBase is as in storeVariable.
-func runScripts(t *testing.T, storeBase string) {
+func TestScripts(t *testing.T) {
+	storeBase := testStore(t)
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("..", "..", "testdata", "script"),
 		RequireExplicitExec: true,
