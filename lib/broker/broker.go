@@ -85,6 +85,7 @@ func Start(ctx context.Context, cfg Config) (*Broker, error) {
 	b.tasks.Go(b.member.run)
 	b.tasks.Go(b.member.watch)
 	b.tasks.Go(b.probe)
+	b.tasks.Go(b.probeAway)
 	select {
 	case <-b.member.joined:
 		return b, nil

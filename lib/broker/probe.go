@@ -5,12 +5,17 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/seaweedmq/smq/lib/background"
 )
 
 // When the broker looks whether its idle segments have been sealed by others.
 const (
 	// probeEvery is for what nothing else tells.
 	probeEvery = 30 * time.Second
+	// awayEvery is for when the broker is out of touch with the masters, so that
+	// nobody tells it anything.
+	awayEvery = time.Second
 	// maxProbes bounds the looks at once.
 	maxProbes = 16
 )
@@ -41,6 +46,16 @@ func (b *Broker) probe(ctx context.Context) {
 			wait, due = due[0], due[1:]
 		}
 		timer.Reset(wait)
+	}
+}
+
+// probeAway looks at idle segments while the lease has run out, until ctx ends:
+// by then the leader has taken them over, if there is another broker.
+func (b *Broker) probeAway(ctx context.Context) {
+	for background.Wait(ctx, awayEvery) == nil {
+		if !b.member.leased() {
+			b.probeAll(ctx)
+		}
 	}
 }
 

@@ -30,3 +30,22 @@ func TestP4ReadersOfAnIdleOwnerMoveOn(t *testing.T) {
 		r.check(w)
 	}
 }
+
+// The same while the owner stays out of touch with the masters.
+func TestP4ReadersOfAnOwnerOutOfTouchMoveOn(t *testing.T) {
+	b := newBed(t, "a", "b")
+	c := b.connect(4)
+	r, w := b.read(c), b.write(c, 4)
+	w.send(200)
+	w.flush()
+	r.check(w)
+	owner := b.owner(0)
+	defer b.master.pause(owner)()
+	b.master.breakOff(b.broker(owner).ID())
+	for b.owner(0) == owner {
+	}
+	w.pub = b.write(c, 4).pub
+	w.send(200)
+	w.flush()
+	r.check(w)
+}
