@@ -258,11 +258,13 @@ func (l *Log) fenced(taken *takenError) {
 		return
 	}
 	l.mu.Lock()
-	l.chunks = append(l.chunks, chunkInfo{size: taken.size})
-	l.bytes += uint64(taken.size)
-	for _, b := range taken.footer.Blocks {
-		l.ends[b.Partition-l.id.Range.Lo] = b.EndOffset
-		l.messages += uint64(b.EndOffset - b.FirstOffset)
+	if uint64(len(l.chunks)) == taken.footer.Chunk { // a flush and a probe may both have found it
+		l.chunks = append(l.chunks, chunkInfo{size: taken.size})
+		l.bytes += uint64(taken.size)
+		for _, b := range taken.footer.Blocks {
+			l.ends[b.Partition-l.id.Range.Lo] = b.EndOffset
+			l.messages += uint64(b.EndOffset - b.FirstOffset)
+		}
 	}
 	seal := sealOf(taken.footer, l.messages, l.bytes)
 	l.mu.Unlock()
