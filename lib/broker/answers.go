@@ -139,8 +139,7 @@ func (p *publishing) send(acks []seglog.Ack) error {
 	return err
 }
 
-// fill is a log's ack in the form of the wire. Everything acked here is in the
-// store.
+// fill is a log's ack in the form of the wire.
 func fill(out *smqpb.PublishAck, in *seglog.Ack) {
 	out.Id = in.ID
 	if in.Err != nil {
@@ -148,4 +147,7 @@ func fill(out *smqpb.PublishAck, in *seglog.Ack) {
 		return
 	}
 	out.BaseOffset, out.Level, out.Duplicate = in.BaseOffset, smqpb.AckLevel_STORED, in.Duplicate
+	if in.Level == seglog.Replicated {
+		out.Level = smqpb.AckLevel_REPLICATED
+	}
 }

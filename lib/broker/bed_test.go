@@ -30,9 +30,9 @@ const masterAddress = "master:7300"
 // bed is a cluster in one process: real brokers and leaders, a scripted master,
 // connections in memory.
 type bed struct {
-	t      *testing.T
+	t      testing.TB
 	st     *mem.Store
-	master *master
+	master *fakeMaster
 	conns  *rpc.Conns // of the test's own clients
 	limits seglog.Limits
 	memory int64
@@ -45,12 +45,19 @@ type bed struct {
 	brokers   map[string]*broker.Broker
 }
 
-func newBed(t *testing.T, brokers ...string) *bed {
+func newBed(t testing.TB, brokers ...string) *bed {
+	m := newFakeMaster()
+	b := newBedOf(t, m, brokers...)
+	b.master = m
+	return b
+}
+
+// newBedOf makes a bed with the given master.
+func newBedOf(t testing.TB, m smqpb.MasterServer, brokers ...string) *bed {
 	b := &bed{t: t, st: mem.New(), listeners: make(map[string]*bufconn.Listener), brokers: make(map[string]*broker.Broker)}
 	b.conns = rpc.NewConns(rpc.DialOptions{Dialer: b.dial})
-	b.master = newMaster()
 	server := rpc.NewServer(rpc.ServerOptions{})
-	smqpb.RegisterMasterServer(server, b.master)
+	smqpb.RegisterMasterServer(server, m)
 	l := b.listen(masterAddress)
 	served := make(chan struct{})
 	go func() {
@@ -156,8 +163,8 @@ func (b *bed) broker(address string) *broker.Broker {
 	return b.brokers[address]
 }
 
-// master is a master whose leases never run out by themselves.
-type master struct {
+// fakeMaster is a master whose leases never run out by themselves.
+type fakeMaster struct {
 	smqpb.UnimplementedMasterServer
 
 	mu      sync.Mutex
@@ -169,24 +176,28 @@ type master struct {
 	changed chan struct{}            // closed at each change
 }
 
+// silentLease is how long a broker may be silent until its lease runs out.
+const silentLease = 500 * time.Millisecond
+
 type registered struct {
 	info    *smqpb.BrokerInfo
 	join    uint64
 	expired chan struct{} // closed: the lease has run out
+	breaks  chan struct{} // closed: the stream breaks
 }
 
-func newMaster() *master {
-	return &master{changed: make(chan struct{}), paused: make(map[string]chan struct{})}
+func newFakeMaster() *fakeMaster {
+	return &fakeMaster{changed: make(chan struct{}), paused: make(map[string]chan struct{})}
 }
 
 // Cluster tells the state.
-func (m *master) Cluster(context.Context, *smqpb.ClusterRequest) (*smqpb.ClusterInfo, error) {
+func (m *fakeMaster) Cluster(context.Context, *smqpb.ClusterRequest) (*smqpb.ClusterInfo, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.state(), nil
 }
 
-func (m *master) state() *smqpb.ClusterInfo {
+func (m *fakeMaster) state() *smqpb.ClusterInfo {
 	info := &smqpb.ClusterInfo{ClusterId: "c1", Store: "mem:", LeadingMaster: masterAddress, Leader: m.leaderInfo()}
 	for _, r := range m.brokers {
 		info.Brokers = append(info.Brokers, r.info)
@@ -194,7 +205,7 @@ func (m *master) state() *smqpb.ClusterInfo {
 	return info
 }
 
-func (m *master) leaderInfo() *smqpb.LeaderInfo {
+func (m *fakeMaster) leaderInfo() *smqpb.LeaderInfo {
 	l := &smqpb.LeaderInfo{Broker: m.leader, Term: m.term}
 	if r := m.find(m.leader); r != nil {
 		l.Address = r.info.Address
@@ -202,7 +213,7 @@ func (m *master) leaderInfo() *smqpb.LeaderInfo {
 	return l
 }
 
-func (m *master) find(id string) *registered {
+func (m *fakeMaster) find(id string) *registered {
 	i := slices.IndexFunc(m.brokers, func(r *registered) bool { return r.info.Id == id })
 	if i < 0 {
 		return nil
@@ -211,7 +222,7 @@ func (m *master) find(id string) *registered {
 }
 
 // update makes a change, sees to the leader and tells everybody.
-func (m *master) update(change func()) {
+func (m *fakeMaster) update(change func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	change()
@@ -229,7 +240,7 @@ func (m *master) update(change func()) {
 }
 
 // await waits until the condition, which looks at the state, holds.
-func (m *master) await(ctx context.Context, condition func(*smqpb.ClusterInfo) bool) error {
+func (m *fakeMaster) await(ctx context.Context, condition func(*smqpb.ClusterInfo) bool) error {
 	for {
 		m.mu.Lock()
 		state, changed := m.state(), m.changed
@@ -246,7 +257,7 @@ func (m *master) await(ctx context.Context, condition func(*smqpb.ClusterInfo) b
 }
 
 // expire ends a broker's lease.
-func (m *master) expire(id smq.BrokerID) {
+func (m *fakeMaster) expire(id smq.BrokerID) {
 	m.update(func() {
 		r := m.find(string(id))
 		close(r.expired)
@@ -255,7 +266,7 @@ func (m *master) expire(id smq.BrokerID) {
 }
 
 // lead makes the broker at the address the leader.
-func (m *master) lead(address string) {
+func (m *fakeMaster) lead(address string) {
 	m.update(func() {
 		for _, r := range m.brokers {
 			if r.info.Address == address && r.info.Id != m.leader {
@@ -267,7 +278,7 @@ func (m *master) lead(address string) {
 }
 
 // pause keeps a broker from joining again, as if it did not run, until resume.
-func (m *master) pause(address string) (resume func()) {
+func (m *fakeMaster) pause(address string) (resume func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	paused := make(chan struct{})
@@ -280,8 +291,38 @@ func (m *master) pause(address string) (resume func()) {
 	}
 }
 
+// silence notes that a broker's stream has broken. If it is not back soon its
+// lease runs out.
+func (m *fakeMaster) silence(r *registered) {
+	m.update(func() { r.info = &smqpb.BrokerInfo{Id: r.info.Id, Address: r.info.Address, Silent: true} })
+	silent := r.info
+	time.AfterFunc(silentLease, func() {
+		m.mu.Lock()
+		still := r.info == silent && m.find(silent.Id) == r
+		m.mu.Unlock()
+		if still {
+			m.expire(smq.BrokerID(silent.Id))
+		}
+	})
+}
+
+// breakOff breaks a broker's stream, so that it is silent until it is back.
+func (m *fakeMaster) breakOff(id smq.BrokerID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.find(string(id))
+	close(r.breaks)
+	r.breaks = make(chan struct{})
+}
+
+func (m *fakeMaster) broken(r *registered) <-chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return r.breaks
+}
+
 // Join keeps a broker's lease.
-func (m *master) Join(stream grpc.BidiStreamingServer[smqpb.Heartbeat, smqpb.Grant]) error {
+func (m *fakeMaster) Join(stream grpc.BidiStreamingServer[smqpb.Heartbeat, smqpb.Grant]) error {
 	first, err := stream.Recv()
 	if err != nil {
 		return err
@@ -315,7 +356,7 @@ func (m *master) Join(stream grpc.BidiStreamingServer[smqpb.Heartbeat, smqpb.Gra
 		select {
 		case beat, ok := <-beats:
 			if !ok {
-				m.update(func() { r.info = &smqpb.BrokerInfo{Id: r.info.Id, Address: r.info.Address, Silent: true} })
+				m.silence(r)
 				return nil
 			}
 			if beat.GetLeave() {
@@ -325,13 +366,16 @@ func (m *master) Join(stream grpc.BidiStreamingServer[smqpb.Heartbeat, smqpb.Gra
 			if err := stream.Send(m.grant(r, beat)); err != nil {
 				return err
 			}
+		case <-m.broken(r):
+			m.silence(r)
+			return fmt.Errorf("%w: the connection broke", smq.ErrUnavailable)
 		case <-r.expired:
 			return fmt.Errorf("%w: broker %s has expired", smq.ErrConflict, r.info.Id)
 		}
 	}
 }
 
-func (m *master) register(hello *smqpb.Hello) (r *registered, err error) {
+func (m *fakeMaster) register(hello *smqpb.Hello) (r *registered, err error) {
 	m.update(func() {
 		r = m.find(hello.GetBroker())
 		switch {
@@ -339,7 +383,7 @@ func (m *master) register(hello *smqpb.Hello) (r *registered, err error) {
 			err = fmt.Errorf("%w: broker %s has expired", smq.ErrConflict, hello.GetBroker())
 		case r == nil:
 			m.joins++
-			r = &registered{join: m.joins, expired: make(chan struct{})}
+			r = &registered{join: m.joins, expired: make(chan struct{}), breaks: make(chan struct{})}
 			m.brokers = append(m.brokers, r)
 		}
 		if err == nil {
@@ -349,7 +393,7 @@ func (m *master) register(hello *smqpb.Hello) (r *registered, err error) {
 	return r, err
 }
 
-func (m *master) grant(r *registered, beat *smqpb.Heartbeat) *smqpb.Grant {
+func (m *fakeMaster) grant(r *registered, beat *smqpb.Heartbeat) *smqpb.Grant {
 	if beat.GetDraining() != r.info.GetDraining() {
 		m.update(func() {
 			r.info = &smqpb.BrokerInfo{Id: r.info.Id, Address: r.info.Address, Draining: beat.GetDraining()}
@@ -365,7 +409,7 @@ func (m *master) grant(r *registered, beat *smqpb.Heartbeat) *smqpb.Grant {
 }
 
 // WatchCluster tells of changes at once.
-func (m *master) WatchCluster(_ *smqpb.ClusterRequest, stream grpc.ServerStreamingServer[smqpb.ClusterInfo]) error {
+func (m *fakeMaster) WatchCluster(_ *smqpb.ClusterRequest, stream grpc.ServerStreamingServer[smqpb.ClusterInfo]) error {
 	for {
 		m.mu.Lock()
 		state, changed := m.state(), m.changed

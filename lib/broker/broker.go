@@ -44,7 +44,8 @@ type Broker struct {
 	loads    loads
 	metrics  *metrics
 	server   *grpc.Server
-	owned    atomic.Pointer[segments] // of the present life
+	owned    atomic.Pointer[segments]  // of the present life
+	follows  atomic.Pointer[followers] // of the present life
 	draining atomic.Bool
 	ending   chan struct{} // closed when streams have to end, after a drain
 	drained  chan struct{} // closed when the broker has handed everything over and left
@@ -67,7 +68,7 @@ func Start(ctx context.Context, cfg Config) (*Broker, error) {
 	b := &Broker{
 		cfg: cfg, log: cfg.Logger.With("broker", cfg.Advertise), clock: cfg.Clock,
 		tasks: background.New(), ending: make(chan struct{}), drained: make(chan struct{}),
-		shared: seglog.NewShared(seglog.SharedOptions{Buffer: cfg.Memory / 2, Cache: cfg.Memory / 2, Registerer: cfg.Registerer}),
+		shared: seglog.NewShared(seglog.SharedOptions{Buffer: cfg.Memory * 3 / 8, Replica: cfg.Memory / 4, Cache: cfg.Memory * 3 / 8, Registerer: cfg.Registerer}),
 	}
 	b.member = newMember(b, cfg.ID)
 	b.role = &role{b: b}
@@ -79,11 +80,14 @@ func Start(ctx context.Context, cfg Config) (*Broker, error) {
 	b.topics = newTopics(b.st, b.tasks)
 	b.archive = newArchive(b.st, b.shared, b.tasks)
 	b.owned.Store(newSegments(b, cfg.ID))
+	b.follow(cfg.ID)
 	b.serve()
 	b.tasks.Go(b.role.run)
 	b.tasks.Go(b.sampleLoop)
 	b.tasks.Go(b.member.run)
 	b.tasks.Go(b.member.watch)
+	b.tasks.Go(b.probe)
+	b.tasks.Go(b.probeAway)
 	select {
 	case <-b.member.joined:
 		return b, nil
@@ -156,6 +160,22 @@ func (b *Broker) Address() string { return b.cfg.Advertise }
 // segments are those of the present life.
 func (b *Broker) segments() *segments { return b.owned.Load() }
 
+// following are the segments that are followed in the present life.
+func (b *Broker) following() *followers { return b.follows.Load() }
+
+// follow begins to follow under an id. What was followed under the last one is
+// sealed.
+func (b *Broker) follow(id smq.BrokerID) {
+	fs := newFollowers(b, id)
+	if old := b.follows.Swap(fs); old != nil {
+		old.end()
+	}
+	if b.draining.Load() {
+		fs.drain()
+	}
+	b.tasks.Go(fs.run)
+}
+
 // begin starts a new life. What the last one owned is given up: the leader seals
 // it, as that of any broker whose lease has run out.
 func (b *Broker) begin(id smq.BrokerID) {
@@ -163,6 +183,7 @@ func (b *Broker) begin(id smq.BrokerID) {
 	if b.draining.Load() {
 		b.segments().finish(layout.Drain)
 	}
+	b.follow(id)
 	old.finish(layout.Failover)
 	for _, s := range old.snapshot() {
 		s.log.Close()
@@ -229,6 +250,7 @@ func (b *Broker) startDrain() {
 	b.log.Info("draining", "segments", b.segments().left())
 	b.member.beat()
 	b.segments().finish(layout.Drain)
+	b.following().drain()
 }
 
 // handOver waits until no layout lists a segment of this broker any more; or,
@@ -246,7 +268,7 @@ func (b *Broker) handOver(ctx context.Context) error {
 	for {
 		select {
 		case <-own.empty:
-			return nil
+			return b.following().wait(ctx)
 		case <-time.After(renewEvery):
 			if b.alone() {
 				b.log.Warn("no other broker takes the segments; they are sealed and wait for one", "segments", own.left())

@@ -17,7 +17,7 @@ import (
 var topicT = smq.Topic{Namespace: smq.DefaultNamespace, Name: "t"}
 
 // within is a context for something that should take no time to speak of.
-func within(t *testing.T) context.Context {
+func within(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
@@ -78,7 +78,7 @@ func (b *bed) owner(p smq.Partition) string {
 
 // reader reads a topic from its beginning.
 type reader struct {
-	t   *testing.T
+	t   testing.TB
 	sub *client.Subscriber
 	got map[int32][]string
 	n   int
@@ -117,7 +117,7 @@ func (r *reader) until(n int) {
 
 // writer publishes numbered messages to each partition in turn.
 type writer struct {
-	t          *testing.T
+	t          testing.TB
 	pub        *client.Publisher
 	partitions int32
 	padding    int // bytes of each key
@@ -126,7 +126,7 @@ type writer struct {
 
 func (b *bed) write(c *client.Client, partitions int32) *writer {
 	b.t.Helper()
-	pub, err := c.NewPublisher(within(b.t), topicT, client.PublisherOptions{Linger: time.Millisecond})
+	pub, err := c.NewPublisher(within(b.t), topicT, client.PublisherOptions{Linger: time.Millisecond, Acks: client.AckStored})
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -53,7 +53,7 @@ func (g *gated) Create(ctx context.Context, path string, content []store.Part) e
 // after a while; then everything goes on.
 func TestP10TheStoreIsAway(t *testing.T) {
 	b := newBed(t)
-	b.memory, b.wait = 2<<20, 50*time.Millisecond
+	b.memory, b.wait = 8<<20/3, 50*time.Millisecond
 	g := &gated{}
 	b.wrap = func(_ string, st store.Store) store.Store { g.Store = st; return g }
 	b.start("a")
@@ -79,6 +79,39 @@ func TestP10TheStoreIsAway(t *testing.T) {
 	sub.until(func() bool { return sub.next[0] == 5 })
 	if sub.values[0][0] != "value 4" {
 		t.Fatalf("offset 4 holds %q", sub.values[0][0])
+	}
+}
+
+// A frame larger than a small broker's buffers is taken in parts; a batch that is
+// larger by itself is refused, and the stream goes on.
+func TestP10SmallBuffers(t *testing.T) {
+	b := newBed(t)
+	b.memory = 1 << 20
+	b.start("a")
+	b.connect(8)
+	config, s := b.live(0)
+	p := b.openPublish("a:7310", &smqpb.PublishHello{Topic: config.GetTopic()})
+	head := &smqpb.PublishHead{}
+	var payload [][]byte
+	for i, size := range []int{300 << 10, 600 << 10, 300 << 10, 300 << 10} {
+		one := batch(t, string(bytes.Repeat([]byte("x"), size)))
+		payload = append(payload, one)
+		head.Batches = append(head.Batches, &smqpb.PublishBatch{Id: uint64(i), Segment: s.GetId(), Size: uint32(len(one))})
+	}
+	p.send(head, payload...)
+	stored := 0
+	for range head.GetBatches() {
+		ack := p.ack()
+		switch err := rpc.FromErrorInfo(ack.GetError()); {
+		case ack.GetId() == 1 && errors.Is(err, smq.ErrTooLarge):
+		case ack.GetId() != 1 && err == nil:
+			stored++
+		default:
+			t.Errorf("got %v", ack)
+		}
+	}
+	if stored != 3 {
+		t.Errorf("%d batches are stored", stored)
 	}
 }
 

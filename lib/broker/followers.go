@@ -36,7 +36,9 @@ type followers struct {
 	mu     sync.Mutex
 	byKey  map[segmentKey]*following
 	heard  map[smq.BrokerID]uint64 // frames from each owner
-	ending bool
+	ending bool                    // it follows nothing new, and owners are told
+	over   bool                    // the id is dead: everything is sealed
+	empty  chan struct{}           // closed when ending and nothing is left
 }
 
 // following is a segment that is followed, or about to be.
@@ -54,7 +56,7 @@ type following struct {
 }
 
 func newFollowers(b *Broker, self smq.BrokerID) *followers {
-	return &followers{b: b, self: self, byKey: make(map[segmentKey]*following), heard: make(map[smq.BrokerID]uint64)}
+	return &followers{b: b, self: self, byKey: make(map[segmentKey]*following), heard: make(map[smq.BrokerID]uint64), empty: make(chan struct{})}
 }
 
 // Replicate serves the stream of an owner.
@@ -78,6 +80,7 @@ func (d dataService) Replicate(stream rpc.ReplicateStream) error {
 		if err != nil {
 			return err
 		}
+		acks = append(acks, fs.farewells(owner)...)
 		if len(acks) == 0 {
 			continue
 		}
@@ -233,6 +236,64 @@ func (fs *followers) forget(fl *following) {
 	if fs.byKey[fl.key] == fl {
 		delete(fs.byKey, fl.key)
 	}
+	fs.settle()
+}
+
+// settle closes empty when it is time. fs.mu is held.
+func (fs *followers) settle() {
+	if !fs.ending || len(fs.byKey) > 0 {
+		return
+	}
+	select {
+	case <-fs.empty:
+	default:
+		close(fs.empty)
+	}
+}
+
+// drain has the owners do without this follower.
+func (fs *followers) drain() {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	fs.ending = true
+	fs.settle()
+}
+
+// end seals everything that is followed: the id is dead.
+func (fs *followers) end() {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	fs.ending, fs.over = true, true
+	fs.settle()
+}
+
+// wait waits until nothing is followed any more, after drain.
+func (fs *followers) wait(ctx context.Context) error {
+	select {
+	case <-fs.empty:
+		return nil
+	case <-ctx.Done():
+		fs.mu.Lock()
+		defer fs.mu.Unlock()
+		return fmt.Errorf("drain: %w: %d segments are still followed", smq.ErrTimeout, len(fs.byKey))
+	}
+}
+
+// farewells tell an owner, while this broker is leaving, that it follows its
+// segments no longer than it must.
+func (fs *followers) farewells(owner smq.BrokerID) []*smqpb.ReplicaAck {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	if !fs.ending {
+		return nil
+	}
+	var acks []*smqpb.ReplicaAck
+	for k, fl := range fs.byKey {
+		if fl.owner == owner {
+			acks = append(acks, &smqpb.ReplicaAck{TopicId: string(k.topic), Segment: uint64(k.id), Error: rpc.ErrorInfo(smq.ErrDraining)})
+		}
+	}
+	return acks
 }
 
 // letGo ends the following of a segment that its owner has sealed.
@@ -241,6 +302,7 @@ func (fs *followers) letGo(k segmentKey, owner smq.BrokerID) {
 	fl := fs.byKey[k]
 	if fl != nil && fl.owner == owner && !fl.sealing {
 		delete(fs.byKey, k)
+		fs.settle()
 	} else {
 		fl = nil
 	}
@@ -276,6 +338,11 @@ func (fs *followers) run(ctx context.Context) {
 		for _, fl := range fs.orphans(!fs.b.member.leased()) {
 			fs.b.tasks.Go(func(ctx context.Context) { fs.sealUnasked(ctx, fl) })
 		}
+		select {
+		case <-fs.empty:
+			return // of a life that is over, or a drain
+		default:
+		}
 	}
 }
 
@@ -283,6 +350,7 @@ func (fs *followers) run(ctx context.Context) {
 func (fs *followers) orphans(all bool) []*following {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
+	all = all || fs.over
 	var orphans []*following
 	for _, fl := range fs.byKey {
 		if n := fs.heard[fl.owner]; n != fl.frames {

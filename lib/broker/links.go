@@ -24,8 +24,6 @@ const (
 	// before its segments are sealed without it.
 	linkLost  = time.Second
 	linkAgain = 50 * time.Millisecond
-	// frameBytes is about how much goes into one frame.
-	frameBytes = 1 << 20
 )
 
 // links are a broker's ways to those who follow its segments, in one life: one
@@ -72,12 +70,18 @@ func (ls *links) attach(t *topic, s layout.Segment, log *seglog.Log, lost func()
 }
 
 // detach ends the sending of a log that has stopped. Followers of a sealed
-// segment are told to let go.
+// segment are told to let go; those of one that is not may hold what nobody else
+// does any more.
 func (ls *links) detach(log *seglog.Log) {
+	_, sealed := log.Sealed()
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	for _, k := range ls.byAddr {
-		k.finish(log)
+		if sealed {
+			k.finish(log)
+		} else {
+			k.remove(log)
+		}
 	}
 }
 
@@ -129,6 +133,12 @@ func (k *link) mark(log *seglog.Log) {
 	if o := k.logs[log]; o != nil {
 		k.touch(o)
 	}
+}
+
+func (k *link) remove(log *seglog.Log) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.logs, log)
 }
 
 func (k *link) finish(log *seglog.Log) {
@@ -286,6 +296,9 @@ func (k *link) frame() (*smqpb.ReplicateHead, [][]byte) {
 	for budget := frameBytes; budget > 0 && len(k.dirty) > 0; {
 		o := k.dirty[0]
 		k.dirty, o.dirty = k.dirty[1:], false
+		if k.logs[o.log] != o {
+			continue
+		}
 		out := o.log.Outgoing(o.sent, budget)
 		if len(out.Batches) == 0 && out.Stored <= o.told && !o.finished {
 			continue

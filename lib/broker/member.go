@@ -28,7 +28,9 @@ type member struct {
 	b      *Broker
 	wake   chan struct{} // holds a token when a heartbeat is due at once
 	joined chan struct{} // closed by the first grant
-	left   chan struct{} // closed when the lease is given back
+	// rejoined holds a token when the broker is back after it was out of touch.
+	rejoined chan struct{}
+	left     chan struct{} // closed when the lease is given back
 
 	mu      sync.Mutex
 	id      smq.BrokerID
@@ -48,7 +50,7 @@ func newMember(b *Broker, id smq.BrokerID) *member {
 	return &member{
 		b: b, id: id,
 		wake: make(chan struct{}, 1), changed: make(chan struct{}, 1),
-		joined: make(chan struct{}), left: make(chan struct{}),
+		joined: make(chan struct{}), rejoined: make(chan struct{}, 1), left: make(chan struct{}),
 	}
 }
 
@@ -171,6 +173,11 @@ func (m *member) take(g *smqpb.Grant, sent *sendTimes) {
 	if !m.granted {
 		m.granted = true
 		close(m.joined)
+	} else if g.GetSequence() == 1 {
+		select {
+		case m.rejoined <- struct{}{}:
+		default: // a token is there already
+		}
 	}
 	m.follow(g.GetLeader())
 	if len(g.GetBrokers()) > 0 && !m.watching {

@@ -48,11 +48,21 @@ func (d dataService) Publish(stream rpc.PublishStream) error {
 	}
 	p := &publishing{
 		b: d.b, topic: t, stream: stream,
+		level:   levelOf(hello.GetAcks()),
 		answers: newAnswers(), unacked: semaphore.NewWeighted(maxUnacked), routes: make(map[smq.SegmentID]*route),
 	}
 	defer func() { d.b.metrics.unacked.Sub(float64(p.answers.abandon())) }()
 	go func() { p.answers.end(p.receive(ctx)) }()
 	return p.answer(ctx)
+}
+
+// levelOf is the level that a publisher asks for. Without a wish it is the one
+// that comes first; a segment without followers has only one.
+func levelOf(l smqpb.AckLevel) seglog.Level {
+	if l == smqpb.AckLevel_STORED {
+		return seglog.Stored
+	}
+	return seglog.Replicated
 }
 
 // ended is what a handler returns when its stream has ended.
@@ -68,6 +78,7 @@ type publishing struct {
 	b       *Broker
 	topic   *topic
 	stream  rpc.PublishStream
+	level   seglog.Level // that acks must have at least
 	answers *answers
 	unacked *semaphore.Weighted // batches received and not answered
 	// routes are the logs that the stream's batches have gone to. A segment's
@@ -126,7 +137,7 @@ func checkFrame(head *smqpb.PublishHead, payload int) error {
 // take appends the frame's batches, segment by segment. An error ends the
 // stream: the publisher then sends again what was not answered, in order.
 func (p *publishing) take(ctx context.Context, batches []*smqpb.PublishBatch, payload []byte) error {
-	bySegment, order := group(batches, payload)
+	bySegment, order := group(batches, payload, p.level)
 	p.open(ctx, order)
 	for _, id := range order {
 		r, some := p.routes[id], bySegment[id]
@@ -135,16 +146,36 @@ func (p *publishing) take(ctx context.Context, batches []*smqpb.PublishBatch, pa
 			delete(p.routes, id) // the next frame tries anew
 			continue
 		}
-		if err := p.reserve(ctx, some); err != nil {
+		if err := p.append(ctx, r, some); err != nil {
 			return err
 		}
-		r.append(some)
+	}
+	return nil
+}
+
+// append waits for memory and hands the batches to the log: all together, or
+// one by one when the broker's memory is too small for that.
+func (p *publishing) append(ctx context.Context, r *route, batches []seglog.Batch) error {
+	err := p.reserve(ctx, batches)
+	switch {
+	case err == nil:
+		r.append(batches)
+	case !errors.Is(err, smq.ErrTooLarge):
+		return err
+	case len(batches) == 1:
+		p.refuse(batches, err)
+	default:
+		for i := range batches {
+			if err := p.append(ctx, r, batches[i:i+1]); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
 
 // group divides the batches by segment, and lists the segments in order.
-func group(batches []*smqpb.PublishBatch, payload []byte) (map[smq.SegmentID][]seglog.Batch, []smq.SegmentID) {
+func group(batches []*smqpb.PublishBatch, payload []byte, level seglog.Level) (map[smq.SegmentID][]seglog.Batch, []smq.SegmentID) {
 	bySegment := make(map[smq.SegmentID][]seglog.Batch, 1)
 	var order []smq.SegmentID
 	for _, b := range batches {
@@ -157,7 +188,7 @@ func group(batches []*smqpb.PublishBatch, payload []byte) (map[smq.SegmentID][]s
 			order = append(order, id)
 		}
 		size := b.GetSize()
-		bySegment[id] = append(some, seglog.Batch{ID: b.GetId(), Partition: b.GetPartition(), Bytes: payload[:size:size]})
+		bySegment[id] = append(some, seglog.Batch{ID: b.GetId(), Partition: b.GetPartition(), Bytes: payload[:size:size], Level: level})
 		payload = payload[size:]
 	}
 	return bySegment, order

@@ -15,7 +15,7 @@ import (
 
 // subscriber is a bare subscribe stream.
 type subscriber struct {
-	t      *testing.T
+	t      testing.TB
 	stream *rpc.SubscribeClient
 
 	values   map[int32][]string

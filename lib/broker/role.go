@@ -2,6 +2,8 @@ package broker
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/seaweedmq/smq/lib/layout"
@@ -36,12 +38,20 @@ func (r *role) run(ctx context.Context) {
 			return
 		}
 		self, leader, brokers := r.b.member.cluster()
-		if leader.GetBroker() == string(self) && leader.GetTerm() > 0 {
-			r.lead(self, leader.GetTerm(), brokers)
-		} else {
+		switch {
+		case leader.GetBroker() != string(self) || leader.GetTerm() == 0:
 			r.yield(leader.GetAddress())
+		case knows(brokers, self):
+			r.lead(self, leader.GetTerm(), brokers)
+		default:
+			// What is known of the brokers is from before this one joined: to a
+			// leader, those that it does not know are dead.
 		}
 	}
+}
+
+func knows(brokers []layout.Broker, id smq.BrokerID) bool {
+	return slices.ContainsFunc(brokers, func(b layout.Broker) bool { return b.ID == id })
 }
 
 // lead leads in the given term.
@@ -94,6 +104,16 @@ func (r *role) leader() (Leading, error) {
 	return r.reign.Leading, nil
 }
 
+// changing is who may change which topics there are: the leader, while its lease
+// is valid. Without a majority of the masters that stays as it is.
+func (r *role) changing() (Leading, error) {
+	l, err := r.leader()
+	if err == nil && !r.b.member.leased() {
+		return nil, fmt.Errorf("%w: its lease with the masters has run out; most of them have to run for topics to be created or deleted", smq.ErrUnavailable)
+	}
+	return l, err
+}
+
 // leaderService passes requests on to the leader, while this broker is it.
 type leaderService struct {
 	smqpb.UnimplementedLeaderServer
@@ -101,7 +121,7 @@ type leaderService struct {
 }
 
 func (s leaderService) CreateTopic(ctx context.Context, req *smqpb.CreateTopicRequest) (*smqpb.CreateTopicResponse, error) {
-	l, err := s.role.leader()
+	l, err := s.role.changing()
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +129,7 @@ func (s leaderService) CreateTopic(ctx context.Context, req *smqpb.CreateTopicRe
 }
 
 func (s leaderService) DeleteTopic(ctx context.Context, req *smqpb.DeleteTopicRequest) (*smqpb.DeleteTopicResponse, error) {
-	l, err := s.role.leader()
+	l, err := s.role.changing()
 	if err != nil {
 		return nil, err
 	}

@@ -23,8 +23,9 @@ type segmentKey struct {
 
 // segments are those that the broker owns and has opened, of one life.
 type segments struct {
-	b    *Broker
-	self smq.BrokerID
+	b     *Broker
+	self  smq.BrokerID
+	links *links
 
 	mu     sync.Mutex
 	byKey  map[segmentKey]*segment
@@ -50,7 +51,7 @@ type segment struct {
 }
 
 func newSegments(b *Broker, self smq.BrokerID) *segments {
-	return &segments{b: b, self: self, byKey: make(map[segmentKey]*segment), empty: make(chan struct{})}
+	return &segments{b: b, self: self, links: newLinks(b, self), byKey: make(map[segmentKey]*segment), empty: make(chan struct{})}
 }
 
 // get returns a segment that the broker owns, opening it if need be.
@@ -148,9 +149,11 @@ func (ss *segments) open(ctx context.Context, s *segment) (*seglog.Log, error) {
 		Limits:       ss.b.cfg.Limits,
 		Shared:       ss.b.shared,
 		Logger:       ss.b.log,
+		Replication:  ss.links.replication(listed),
 	})
 	switch {
 	case err == nil:
+		ss.links.attach(t, listed, log, func() { s.finish(layout.Failover) })
 		ss.b.log.Info("segment opened", "topic", t.Topic.String(), "segment", listed.ID, "range", listed.Range.String())
 		return log, nil
 	case errors.Is(err, smq.ErrSegmentSealed):

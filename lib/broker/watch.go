@@ -38,6 +38,7 @@ func (ss *segments) watch(ctx context.Context, s *segment) {
 		return
 	}
 	_, err := s.log.Seal(ctx)
+	ss.links.detach(s.log)
 	close(s.sealed)
 	if ctx.Err() != nil {
 		s.log.Close()

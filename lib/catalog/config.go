@@ -22,13 +22,29 @@ type Config struct {
 	Partitions int32
 	Key        record.KeySource // where the partition key is
 	CreatedMS  int64
+	Replicas   int32 // brokers that hold what is not stored yet, if so many live; 0: the default
+}
+
+// DefaultReplicas is how many brokers hold what is not stored yet, unless a topic
+// says otherwise.
+const DefaultReplicas = 1
+
+// MaxReplicas is the most that a topic may ask for.
+const MaxReplicas = 5
+
+// ReplicasWanted is how many brokers are to hold what is not stored yet.
+func (c Config) ReplicasWanted() int {
+	if c.Replicas == 0 {
+		return DefaultReplicas
+	}
+	return int(c.Replicas)
 }
 
 // Proto is the configuration's form on the wire.
 func (c Config) Proto() *smqpb.TopicConfig {
 	return &smqpb.TopicConfig{
 		Topic: c.Topic.String(), TopicId: string(c.ID), Partitions: c.Partitions,
-		Key: c.Key.String(), CreatedMs: c.CreatedMS,
+		Key: c.Key.String(), CreatedMs: c.CreatedMS, Replicas: c.Replicas,
 	}
 }
 
@@ -38,6 +54,8 @@ func (c Config) Validate() error {
 	switch {
 	case c.Partitions < 1 || c.Partitions > smq.MaxPartitions:
 		return fmt.Errorf("%w number of partitions %d: it must be between 1 and %d", smq.ErrInvalid, c.Partitions, smq.MaxPartitions)
+	case c.Replicas < 0 || c.Replicas > MaxReplicas:
+		return fmt.Errorf("%w number of replicas %d: it must be between 1 and %d, or 0 for the default", smq.ErrInvalid, c.Replicas, MaxReplicas)
 	case !c.ID.Valid():
 		return fmt.Errorf("%w topic id %q", smq.ErrInvalid, c.ID)
 	}
@@ -62,6 +80,7 @@ type storedEntry struct {
 	Partitions int32            `json:"partitions"`
 	Key        record.KeySource `json:"key"`
 	CreatedMS  int64            `json:"created_ms"`
+	Replicas   int32            `json:"replicas,omitempty"`
 	Deleted    bool             `json:"deleted,omitempty"`
 	DeletedMS  int64            `json:"deleted_ms,omitempty"`
 }
@@ -69,7 +88,7 @@ type storedEntry struct {
 func (e Entry) encode() []byte {
 	b, err := json.Marshal(storedEntry{
 		Format: format, Topic: e.Topic.Namespace + "/" + e.Topic.Name, ID: e.ID, Partitions: e.Partitions,
-		Key: e.Key, CreatedMS: e.CreatedMS, Deleted: e.Deleted, DeletedMS: e.DeletedMS,
+		Key: e.Key, CreatedMS: e.CreatedMS, Replicas: e.Replicas, Deleted: e.Deleted, DeletedMS: e.DeletedMS,
 	})
 	if err != nil {
 		// Numbers and strings always encode.
@@ -87,7 +106,7 @@ func decode(topic smq.Topic, data []byte) (Entry, error) {
 		return Entry{}, fmt.Errorf("%w: its format is %d, this program reads %d", smq.ErrInvalid, in.Format, format)
 	}
 	e := Entry{
-		Config:    Config{Topic: topic, ID: in.ID, Partitions: in.Partitions, Key: in.Key, CreatedMS: in.CreatedMS},
+		Config:    Config{Topic: topic, ID: in.ID, Partitions: in.Partitions, Key: in.Key, CreatedMS: in.CreatedMS, Replicas: in.Replicas},
 		Deleted:   in.Deleted,
 		DeletedMS: in.DeletedMS,
 	}

@@ -42,7 +42,7 @@ func newConfig(req *smqpb.CreateTopicRequest) (catalog.Config, error) {
 	if err != nil {
 		return catalog.Config{}, err
 	}
-	c := catalog.Config{Topic: name, ID: smq.NewTopicID(), Partitions: req.GetPartitions(), CreatedMS: time.Now().UnixMilli()}
+	c := catalog.Config{Topic: name, ID: smq.NewTopicID(), Partitions: req.GetPartitions(), Replicas: req.GetReplicas(), CreatedMS: time.Now().UnixMilli()}
 	if c.Partitions == 0 {
 		c.Partitions = smq.DefaultPartitions
 	}

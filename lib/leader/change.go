@@ -110,7 +110,7 @@ func (l *Leader) write(ctx context.Context, t *topic, batch []*change) error {
 			return err
 		}
 		now := t.layout()
-		c := l.plan(now, batch)
+		c := l.plan(now, t.ReplicasWanted(), batch)
 		if len(c.Sealed) == 0 {
 			return nil
 		}
@@ -136,22 +136,21 @@ func (l *Leader) write(ctx context.Context, t *topic, batch []*change) error {
 
 // plan makes one change of those that are still to be made in the layout, and
 // settles those for which there is no owner.
-func (l *Leader) plan(now layout.Layout, batch []*change) layout.Change {
-	var sealed []layout.Sealed
-	var owners []layout.Member
+func (l *Leader) plan(now layout.Layout, replicas int, batch []*change) layout.Change {
+	next := layout.Change{Cause: batch[0].cause}
 	planned := make(map[smq.SegmentID]bool, len(batch))
 	for _, c := range batch {
 		if _, live := now.Get(c.sealed.Segment); !live || planned[c.sealed.Segment] {
 			continue
 		}
-		owner, err := l.view.choose(c.owner)
+		owner, followers, err := l.view.choose(c.owner, replicas)
 		if err != nil {
 			c.settle(err)
 			continue
 		}
 		planned[c.sealed.Segment] = true
-		sealed = append(sealed, c.sealed)
-		owners = append(owners, owner)
+		next.Sealed = append(next.Sealed, c.sealed)
+		next.Successors = append(next.Successors, layout.Successor{Range: c.sealed.Range, Owner: owner, Followers: followers})
 	}
-	return layout.Replace(batch[0].cause, sealed, owners)
+	return next
 }

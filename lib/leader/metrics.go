@@ -6,6 +6,7 @@ import "github.com/prometheus/client_golang/prometheus"
 type Metrics struct {
 	topics          prometheus.Gauge
 	versions        *prometheus.CounterVec
+	unclean         prometheus.Counter
 	failoverSeconds prometheus.Histogram
 }
 
@@ -14,6 +15,8 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		topics: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "smq_leader_topics", Help: "Topics that this broker, as the leader, has loaded."}),
+		unclean: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "smq_leader_unclean_seals_total", Help: "Segments sealed after every replica was lost."}),
 		versions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "smq_leader_layout_versions_total", Help: "Layout versions written, by cause."}, []string{"cause"}),
 		failoverSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
@@ -21,7 +24,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			Buckets: prometheus.ExponentialBuckets(0.002, 2, 14)}),
 	}
 	if r != nil {
-		r.MustRegister(m.topics, m.versions, m.failoverSeconds)
+		r.MustRegister(m.topics, m.versions, m.unclean, m.failoverSeconds)
 	}
 	return m
 }

@@ -43,7 +43,13 @@ func (l *Leader) replaceReported(ctx context.Context, t *topic, s layout.Segment
 	case layout.Drain:
 		r.owner.avoid = reporter
 	case layout.Failover:
-		r.owner.spare = reporter
+		// An owner that has sealed the segment is well: it has lost a follower.
+		// One that has not cannot go on.
+		if sealed, err := l.isSealed(ctx, t.Config, s); err == nil && sealed {
+			r.owner.prefer = s.Owner.Broker
+		} else {
+			r.owner.spare = reporter
+		}
 	default:
 		return fmt.Errorf("%w cause %q of a sealed segment", smq.ErrInvalid, req.GetCause())
 	}

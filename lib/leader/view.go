@@ -70,6 +70,13 @@ func (v *view) alive(id smq.BrokerID) bool {
 	return ok && !b.Dead
 }
 
+// gone reports whether the broker is not registered any more: its lease has run
+// out, or it has left.
+func (v *view) gone(id smq.BrokerID) bool {
+	_, ok := v.get(id)
+	return !ok
+}
+
 // live returns the brokers that are not dead.
 func (v *view) live() []layout.Broker {
 	v.mu.Lock()
@@ -88,8 +95,9 @@ type wish struct {
 }
 
 // choose picks the owner for a segment, as layout.ChooseOwner does, and counts
-// it as given. smq.ErrUnavailable when no broker takes segments.
-func (v *view) choose(w wish) (layout.Member, error) {
+// it as given; and as many followers as there are brokers for, up to replicas
+// with the owner. smq.ErrUnavailable when no broker takes segments.
+func (v *view) choose(w wish, replicas int) (owner layout.Member, followers []layout.Member, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	candidates := slices.Clone(v.brokers)
@@ -101,8 +109,11 @@ func (v *view) choose(w wish) (layout.Member, error) {
 		b, ok = layout.ChooseOwner(candidates, "", "")
 	}
 	if !ok {
-		return layout.Member{}, fmt.Errorf("%w: none of %d brokers takes segments", smq.ErrUnavailable, len(candidates))
+		return layout.Member{}, nil, fmt.Errorf("%w: none of %d brokers takes segments", smq.ErrUnavailable, len(candidates))
 	}
 	v.given[b.ID]++
-	return b.Member(), nil
+	for _, f := range layout.ChooseFollowers(candidates, b, w.avoid, replicas-1) {
+		followers = append(followers, f.Member())
+	}
+	return b.Member(), followers, nil
 }

@@ -279,9 +279,11 @@ func (l *Log) fenced(taken *takenError) {
 		return
 	}
 	l.mu.Lock()
-	l.chunks = append(l.chunks, chunkInfo{size: taken.size})
-	l.bytes += uint64(taken.size)
-	l.countBlocks(taken.footer)
+	if uint64(len(l.chunks)) == taken.footer.Chunk { // a flush and a probe may both have found it
+		l.chunks = append(l.chunks, chunkInfo{size: taken.size})
+		l.bytes += uint64(taken.size)
+		l.countBlocks(taken.footer)
+	}
 	seal := sealOf(taken.footer, l.messages, l.bytes)
 	l.mu.Unlock()
 	l.logger.Warn("segment was sealed by another", "segment", l.id.String(), "chunk", seal.Chunk, "broker", taken.footer.Broker)

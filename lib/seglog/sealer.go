@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seaweedmq/smq/lib/record"
 	"github.com/seaweedmq/smq/lib/smq"
 	"github.com/seaweedmq/smq/lib/store"
 )
@@ -25,6 +26,24 @@ type SealOptions struct {
 // time beside the owner and other sealers.
 func SealStore(ctx context.Context, st store.Store, id Ident, preds []Seal, o SealOptions) (Seal, error) {
 	return newSealer(st, id, preds, o).seal(ctx)
+}
+
+// SealHeld seals a segment as SealStore does, with batches that a fenced follower
+// has handed over: those from position first on that are not stored.
+func SealHeld(ctx context.Context, st store.Store, id Ident, preds []Seal, first smq.Position, held []Batch, o SealOptions) (Seal, error) {
+	s := newSealer(st, id, preds, o)
+	nowMs := time.Now().UnixMilli()
+	for i, b := range held {
+		h, err := record.Validate(b.Bytes)
+		if err == nil && !id.Range.Contains(b.Partition) {
+			err = fmt.Errorf("%w partition %d", smq.ErrInvalid, b.Partition)
+		}
+		if err != nil {
+			return Seal{}, fmt.Errorf("seal %v with what was handed over: %w", id, err)
+		}
+		s.held = append(s.held, entry{bytes: b.Bytes, header: h, partition: b.Partition, offset: h.BaseOffset, position: first + uint64(i), appendMs: nowMs})
+	}
+	return s.seal(ctx)
 }
 
 // sealer is one effort to seal a segment from outside of its owner.

@@ -132,6 +132,7 @@ type CreateTopicRequest struct {
 	Topic         string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
 	Partitions    int32                  `protobuf:"varint,2,opt,name=partitions,proto3" json:"partitions,omitempty"` // 0: the default
 	Key           string                 `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`                // empty: key
+	Replicas      int32                  `protobuf:"varint,4,opt,name=replicas,proto3" json:"replicas,omitempty"`     // 0: the default
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -185,6 +186,13 @@ func (x *CreateTopicRequest) GetKey() string {
 		return x.Key
 	}
 	return ""
+}
+
+func (x *CreateTopicRequest) GetReplicas() int32 {
+	if x != nil {
+		return x.Replicas
+	}
+	return 0
 }
 
 type CreateTopicResponse struct {
@@ -2759,13 +2767,14 @@ var File_smqpb_broker_proto protoreflect.FileDescriptor
 
 const file_smqpb_broker_proto_rawDesc = "" +
 	"\n" +
-	"\x12smqpb/broker.proto\x12\x06smq.v1\x1a\x11smqpb/topic.proto\"\\\n" +
+	"\x12smqpb/broker.proto\x12\x06smq.v1\x1a\x11smqpb/topic.proto\"x\n" +
 	"\x12CreateTopicRequest\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x1e\n" +
 	"\n" +
 	"partitions\x18\x02 \x01(\x05R\n" +
 	"partitions\x12\x10\n" +
-	"\x03key\x18\x03 \x01(\tR\x03key\"B\n" +
+	"\x03key\x18\x03 \x01(\tR\x03key\x12\x1a\n" +
+	"\breplicas\x18\x04 \x01(\x05R\breplicas\"B\n" +
 	"\x13CreateTopicResponse\x12+\n" +
 	"\x06config\x18\x01 \x01(\v2\x13.smq.v1.TopicConfigR\x06config\"E\n" +
 	"\x12DeleteTopicRequest\x12\x14\n" +

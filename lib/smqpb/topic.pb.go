@@ -31,7 +31,7 @@ type TopicConfig struct {
 	Partitions    int32                  `protobuf:"varint,3,opt,name=partitions,proto3" json:"partitions,omitempty"`
 	Key           string                 `protobuf:"bytes,4,opt,name=key,proto3" json:"key,omitempty"` // where the partition key is: key, header:NAME or json:PATH
 	CreatedMs     int64                  `protobuf:"varint,5,opt,name=created_ms,json=createdMs,proto3" json:"created_ms,omitempty"`
-	Replicas      int32                  `protobuf:"varint,6,opt,name=replicas,proto3" json:"replicas,omitempty"` // brokers that hold what is not stored yet; 0: two, where two live
+	Replicas      int32                  `protobuf:"varint,6,opt,name=replicas,proto3" json:"replicas,omitempty"` // brokers that hold what is not stored yet; 0: the default
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -10,7 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/seaweedmq/smq/lib/catalog"
 	"github.com/seaweedmq/smq/lib/cli"
@@ -109,21 +110,50 @@ func readFile(e *cli.Env, path string) (name string, data []byte, err error) {
 	return path, data, err
 }
 
+// dumpFooter prints a footer and what is known besides.
 func dumpFooter(e *cli.Env, chunk *seglog.Chunk) error {
-	text, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(chunk.Footer)
+	text, err := json.MarshalIndent(footerView{Hash: hex.EncodeToString(chunk.Hash), Size: chunk.Size, Footer: fieldsOf(chunk.Footer.ProtoReflect())}, "", "  ")
 	if err != nil {
-		return err
-	}
-	// protojson varies its white space on purpose.
-	var document any
-	if err := json.Unmarshal(text, &document); err != nil {
-		return err
-	}
-	if text, err = json.MarshalIndent(document, "", "  "); err != nil {
 		return err
 	}
 	_, err = e.Stdout.Write(append(text, '\n'))
 	return err
+}
+
+// footerView is what a chunk says of itself.
+type footerView struct {
+	Hash   string         `json:"footer_sha256"`
+	Size   int64          `json:"size"`
+	Footer map[string]any `json:"footer"`
+}
+
+// fieldsOf is a message with raw numbers, and bytes in hexadecimal: protojson
+// would print large numbers as strings.
+func fieldsOf(m protoreflect.Message) map[string]any {
+	fields := map[string]any{}
+	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		if !f.IsList() {
+			fields[string(f.Name())] = valueOf(f, v)
+			return true
+		}
+		list := make([]any, v.List().Len())
+		for i := range list {
+			list[i] = valueOf(f, v.List().Get(i))
+		}
+		fields[string(f.Name())] = list
+		return true
+	})
+	return fields
+}
+
+func valueOf(f protoreflect.FieldDescriptor, v protoreflect.Value) any {
+	switch f.Kind() {
+	case protoreflect.MessageKind:
+		return fieldsOf(v.Message())
+	case protoreflect.BytesKind:
+		return hex.EncodeToString(v.Bytes())
+	}
+	return v.Interface()
 }
 
 // verificationView is what is found in a topic.

@@ -153,6 +153,13 @@ func run(ctx context.Context, e *cli.Env, cmd *cobra.Command, o *options, args [
 	}
 	ctx, cancel := e.WatchOutput(ctx)
 	defer cancel()
+	if err = j.connect(ctx, e, logger); err != nil && errors.Is(context.Cause(ctx), cli.ErrOutputClosed) {
+		return cli.ErrOutputClosed // whatever failed for that reason
+	}
+	return err
+}
+
+func (j job) connect(ctx context.Context, e *cli.Env, logger *slog.Logger) error {
 	c, err := connect.Dial(ctx, e, logger)
 	if err != nil {
 		return err

@@ -16,7 +16,8 @@ import (
 // folders and not links elsewhere, that their names are durable. What this
 // process has seen it need not look at again:
 //
-//   - That a folder was a plain one keeps until some folder is removed.
+//   - That a folder was a plain one. It guards against accidents only, so it
+//     does no harm when it is out of date.
 //   - That its name is durable keeps until some folder is removed, in any
 //     process. Whoever removes one changes the token in .lock/state first, and
 //     holds the folder lock from there to the removal. So if the token is the

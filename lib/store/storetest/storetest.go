@@ -22,6 +22,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -123,7 +124,7 @@ func (h *handles) holds(s store.Store, path string, want []byte) {
 	}
 	got := make([]byte, len(want))
 	n, err := s.ReadAt(h.Context(), path, got, 0)
-	if n != len(want) || err != nil && err.Error() != "EOF" {
+	if n != len(want) || err != nil && err != io.EOF {
 		h.Fatalf("ReadAt(%q) = %d, %v, want %d bytes", path, n, err, len(want))
 	}
 	h.same(path, got, want)

@@ -1,0 +1,176 @@
+package broker_test
+
+import (
+	"testing"
+
+	"github.com/seaweedmq/smq/lib/client"
+	"github.com/seaweedmq/smq/lib/smq"
+	"github.com/seaweedmq/smq/lib/smqpb"
+	"github.com/seaweedmq/smq/lib/store"
+)
+
+// gatedBed is a bed whose brokers' ways to the store can be shut one by one.
+func gatedBed(t *testing.T, brokers ...string) (*bed, map[string]*gated) {
+	b := newBed(t)
+	gates := make(map[string]*gated)
+	b.wrap = func(name string, st store.Store) store.Store {
+		gates[name] = &gated{Store: st}
+		return gates[name]
+	}
+	for _, name := range brokers {
+		b.start(name)
+	}
+	return b, gates
+}
+
+// replicated is a writer whose messages are acked when two brokers hold them.
+func (b *bed) replicated(c *client.Client, partitions int32) *writer {
+	w := b.write(c, partitions)
+	pub, err := c.NewPublisher(within(b.t), topicT, client.PublisherOptions{Linger: client.NoLinger, Results: func(r client.Results) {
+		if r.Err != nil {
+			b.t.Errorf("partition %d: %v", r.Partition, r.Err)
+		}
+	}})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	w.pub = pub
+	return w
+}
+
+// followers are the addresses of the followers of partition p's segment.
+func (b *bed) followers(p smq.Partition) []string {
+	resp := b.lookup(&smqpb.LookupRequest{Topic: topicT.String(), Assign: true, Partitions: []int32{p}})
+	var addresses []string
+	for _, r := range resp.GetLayout().GetSegments()[0].GetReplicas() {
+		addresses = append(addresses, r.GetAddress())
+	}
+	return addresses
+}
+
+// segment is the segment that holds partition p.
+func (b *bed) segment(p smq.Partition) uint64 {
+	resp := b.lookup(&smqpb.LookupRequest{Topic: topicT.String(), Assign: true, Partitions: []int32{p}})
+	return resp.GetLayout().GetSegments()[0].GetId()
+}
+
+// The owner is killed with everything it has acked in its memory, and nothing in
+// the store: the follower's seal has it.
+func TestP1ReplicatedAcksSurviveTheOwner(t *testing.T) {
+	b, gates := gatedBed(t, "a", "b", "c")
+	c := b.connect(4)
+	r, w := b.read(c), b.replicated(c, 4)
+	for range 5 {
+		owner := b.owner(0)
+		if n := len(b.followers(0)); n != 1 {
+			t.Fatalf("the segment has %d followers", n)
+		}
+		gates[owner[:1]].shut()
+		w.send(300)
+		w.flush()
+		r.check(w) // readers may see it: it cannot vanish
+		if v := b.verify(); v.Messages >= uint64(w.n) {
+			t.Fatalf("all %d messages are stored, though the owner cannot store", v.Messages)
+		}
+		b.kill(owner)
+		gates[owner[:1]].open()
+		b.owner(0) // waits until it has another
+		r.check(w)
+		w.send(300)
+		w.flush()
+		r.check(w)
+		b.start(owner[:1])
+	}
+	b.read(c).check(w)
+}
+
+// A follower is killed: the owner goes on by itself, then with another one.
+func TestP1FollowersAreReplaced(t *testing.T) {
+	b, _ := gatedBed(t, "a", "b", "c")
+	c := b.connect(4)
+	r, w := b.read(c), b.replicated(c, 4)
+	for range 4 {
+		w.send(300)
+		w.flush()
+		lost, segment := b.followers(0)[0], b.segment(0)
+		b.kill(lost)
+		w.send(300)
+		w.flush()
+		r.check(w)
+		for b.segment(0) == segment { // until it has another follower
+			w.send(1)
+			w.flush()
+		}
+		if n := len(b.followers(0)); n != 1 {
+			t.Fatalf("the successor has %d followers", n)
+		}
+		b.start(lost[:1])
+	}
+	b.read(c).check(w)
+}
+
+// An owner is paused while its follower seals, and wakes: what it had sent is in
+// the seal, what it had not is nowhere, and it acks accordingly.
+func TestP5AnOwnerWakesBehindItsFollower(t *testing.T) {
+	b, gates := gatedBed(t, "a", "b", "c")
+	c := b.connect(4)
+	r, w := b.read(c), b.replicated(c, 4)
+	for range 4 {
+		w.send(200)
+		w.flush()
+		owner := b.broker(b.owner(0))
+		g := gates[owner.Address()[:1]]
+		g.shut()
+		resume := b.master.pause(owner.Address())
+		w.send(200)
+		b.master.expire(owner.ID())
+		w.flush()
+		r.check(w)
+		g.open()
+		resume()
+		w.send(200)
+		w.flush()
+		r.check(w)
+		err := b.master.await(within(t), func(s *smqpb.ClusterInfo) bool { return len(s.GetBrokers()) == 3 })
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.read(c).check(w)
+}
+
+// Draining a follower moves its part to another broker before it leaves.
+func TestDrainOfAFollower(t *testing.T) {
+	b, _ := gatedBed(t, "a", "b", "c")
+	c := b.connect(4)
+	r, w := b.read(c), b.replicated(c, 4)
+	w.send(300)
+	w.flush()
+	old := b.followers(0)[0]
+	if err := b.broker(old).Drain(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	w.send(300)
+	w.flush()
+	r.check(w)
+	if now := b.followers(0); len(now) != 1 || now[0] == old {
+		t.Errorf("the followers are %v, %s has left", now, old)
+	}
+}
+
+// Every replica is lost: what is stored goes on, and the seal says that it is
+// unclean.
+func TestAllReplicasAreLost(t *testing.T) {
+	b, _ := gatedBed(t, "a", "b", "c")
+	c := b.connect(4)
+	w := b.write(c, 4) // asks for stored acks
+	w.send(300)
+	w.flush()
+	owner, follower := b.owner(0), b.followers(0)[0]
+	b.kill(owner)
+	b.kill(follower)
+	b.start("d")
+	w.send(300)
+	w.flush()
+	b.read(c).check(w)
+}

@@ -1,0 +1,58 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/seaweedmq/smq/lib/smq"
+	"github.com/seaweedmq/smq/lib/smqpb"
+)
+
+// A leader that has lost touch with the masters goes on telling who owns what,
+// and changes nothing that concerns all.
+func TestTopicsStayWithoutTheMasters(t *testing.T) {
+	m, now := newTestMember()
+	r := &role{b: m.b, address: "other:7310"}
+	service := leaderService{role: r}
+	create := func() error {
+		_, err := service.CreateTopic(t.Context(), &smqpb.CreateTopicRequest{})
+		return err
+	}
+	if err := create(); !errors.Is(err, smq.ErrNotLeader) {
+		t.Errorf("create without leading: %v", err)
+	}
+	r.reign = &reign{Leading: willing{}, term: 1}
+	var sent sendTimes
+	sent.note(1, *now)
+	m.take(&smqpb.Grant{Sequence: 1, LeaseMs: 2000}, &sent)
+	if err := create(); err != nil {
+		t.Errorf("create under a lease: %v", err)
+	}
+	*now = 2 * time.Second
+	if err := create(); !errors.Is(err, smq.ErrUnavailable) {
+		t.Errorf("create without a lease: %v", err)
+	}
+	if _, err := service.DeleteTopic(t.Context(), &smqpb.DeleteTopicRequest{}); !errors.Is(err, smq.ErrUnavailable) {
+		t.Errorf("delete without a lease: %v", err)
+	}
+	if _, err := service.Lookup(t.Context(), &smqpb.LookupRequest{}); err != nil {
+		t.Errorf("look up without a lease: %v", err)
+	}
+}
+
+// willing leads, and does whatever it is asked for.
+type willing struct{ Leading }
+
+func (willing) CreateTopic(context.Context, *smqpb.CreateTopicRequest) (*smqpb.CreateTopicResponse, error) {
+	return nil, nil
+}
+
+func (willing) DeleteTopic(context.Context, *smqpb.DeleteTopicRequest) (*smqpb.DeleteTopicResponse, error) {
+	return nil, nil
+}
+
+func (willing) Lookup(context.Context, *smqpb.LookupRequest) (*smqpb.LookupResponse, error) {
+	return nil, nil
+}

@@ -1,0 +1,93 @@
+package admin
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/seaweedmq/smq/lib/smqpb"
+)
+
+// healthy is a cluster of three masters and two brokers that lacks nothing.
+func healthy() examination {
+	return examination{
+		masters: map[string]error{"m1:1": nil, "m2:1": nil, "m3:1": nil},
+		brokers: map[string]error{"b1:1": nil, "b2:1": nil},
+		ready:   map[string]error{"b1:1": nil},
+		info: &smqpb.ClusterInfo{
+			Store: "dir:///store", LeadingMaster: "m2:1",
+			Leader: &smqpb.LeaderInfo{Broker: "aa", Address: "b1:1", Term: 3},
+			Brokers: []*smqpb.BrokerInfo{
+				{Id: "aa", Address: "b1:1", Version: "v1", Load: &smqpb.Load{MemoryUsed: 1, MemoryLimit: 100}},
+				{Id: "bb", Address: "b2:1", Version: "v1"},
+			},
+		},
+	}
+}
+
+// table is the findings that are not ok, a line each.
+func table(found []finding) string {
+	var lines []string
+	for _, f := range found {
+		if f.Status != ok {
+			lines = append(lines, f.Status+" "+f.Check+": "+f.Detail)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+func TestJudgeHealthy(t *testing.T) {
+	found := judge(healthy())
+	if got := table(found); got != "" || len(found) != 4 {
+		t.Errorf("%d findings, not ok:\n%s", len(found), got)
+	}
+}
+
+func TestJudge(t *testing.T) {
+	gone := errors.New("gone")
+	tests := []struct {
+		name   string
+		change func(x *examination)
+		want   string
+	}{
+		{"nobody answers", func(x *examination) { x.info = nil; x.masters = map[string]error{"m1:1": gone} }, "bad masters: master m1:1 does not answer: gone"},
+		{"a master is down", func(x *examination) { x.masters["m1:1"] = gone }, "bad masters: master m1:1 does not answer: gone"},
+		{"no majority", func(x *examination) { x.info.LeadingMaster = "" }, "bad masters: no master leads: less than a majority of them is there"},
+		{"one master", func(x *examination) { x.masters = map[string]error{"m2:1": nil} }, "note masters: there is one master, at m2:1"},
+		{"no brokers", func(x *examination) { x.info.Brokers = nil }, "bad brokers: no broker is there to take or to serve messages"},
+		{"a broker is silent", func(x *examination) { x.info.Brokers[1].Silent = true },
+			"bad brokers: broker bb at b2:1 is silent\nnote brokers: there is one broker"},
+		{"a broker cannot be reached", func(x *examination) { x.brokers["b2:1"] = gone },
+			"bad brokers: broker bb at b2:1 does not answer: gone\nnote brokers: there is one broker"},
+		{"a broker is not ready", func(x *examination) { x.ready["b1:1"] = errors.New("store: gone") },
+			"bad brokers: broker aa at b1:1 is not ready: store: gone\nnote brokers: there is one broker"},
+		{"a broker drains", func(x *examination) { x.info.Brokers[1].Draining = true },
+			"note brokers: broker bb at b2:1 is draining\nnote brokers: there is one broker"},
+		{"memory is short", func(x *examination) { x.info.Brokers[0].Load.MemoryUsed = 95 }, "note memory: broker aa at b1:1 uses 95 B of 100 B"},
+		{"two versions", func(x *examination) { x.info.Brokers[1].Version = "v2" }, "note versions: brokers of several versions: v1, v2"},
+		{"nobody leads", func(x *examination) { x.info.Leader = nil }, "bad leader: no broker leads, so topics cannot be made and segments not moved"},
+		{"the leader fails", func(x *examination) { x.leader = gone }, "bad leader: the leading broker, aa at b1:1, cannot list the topics: gone"},
+		{"no sync", func(x *examination) { x.info.Store = "dir:///store?fsync=false" }, "note store: dir:///store?fsync=false does not sync"},
+		{"the store lacks something", func(x *examination) { x.store = []string{"no copies", "no sync"} }, "note store: no copies\nnote store: no sync"},
+	}
+	for _, test := range tests {
+		x := healthy()
+		x.info = proto.CloneOf(x.info)
+		test.change(&x)
+		if got := table(judge(x)); got != test.want {
+			t.Errorf("%s:\ngot  %s\nwant %s", test.name, got, test.want)
+		}
+	}
+}
+
+func TestJudgeAdvises(t *testing.T) {
+	x := healthy()
+	x.info.Brokers = nil
+	for _, f := range judge(x) {
+		if f.Status == bad && f.Advice == "" {
+			t.Errorf("%s: no advice", f.Detail)
+		}
+	}
+}

@@ -1,0 +1,81 @@
+//go:build unix
+
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestBlackout kills every broker and master at once while messages are
+// published, and starts them on the same store: every ack holds. One publisher
+// is killed too; another lives, and goes on. The second time the masters have
+// lost their own data as well.
+func TestBlackout(t *testing.T) {
+	for _, forget := range []bool{false, true} {
+		name := "with the masters' data"
+		if forget {
+			name = "without the masters' data"
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testBlackout(t, forget)
+		})
+	}
+}
+
+func testBlackout(t *testing.T, forget bool) {
+	c := newCluster(t, newStore(t), 2)
+	c.createTopic("cut-short")
+	c.createTopic("goes-on")
+	dies := c.publish("pub-dies", "cut-short", keyed, "-K", ":")
+	lives := c.publish("pub-lives", "goes-on", keyed, "-K", ":")
+	live := c.subscribe("sub", "goes-on")
+	dies.awaitMore(scaled(t, 10_000))
+	lives.awaitMore(scaled(t, 10_000))
+
+	all := append([]*daemon{}, c.masters...)
+	all = append(all, c.brokers...)
+	for _, d := range all {
+		_ = d.cmd.Process.Kill() // all at once; waited for below
+	}
+	for _, d := range all {
+		d.kill()
+	}
+	dies.kill()
+	<-dies.read
+	if forget {
+		if err := os.RemoveAll(filepath.Join(c.dir, c.masters[0].name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.startAll(c.masters)
+	c.startAll(c.brokers)
+	lives.awaitMore(window)
+	n := lives.finish(0)
+	live.finish(n)
+	live.checkAcks(lives.places())
+	c.verify("goes-on", n)
+
+	// What was sent and not acked may be stored too, from the first on.
+	read := c.subscribe("read", "cut-short", "--until", "end")
+	if code := read.exit(); code != 0 {
+		t.Errorf("read ended with exit code %d", code)
+	}
+	read.checkAcks(dies.places())
+	read.checkKnown()
+	c.verify("cut-short", read.count())
+	t.Logf("%d acked before the blackout, %d stored", dies.acked(), read.count())
+}
+
+// checkKnown says what is wrong with what has come, of which only so much is
+// known that nothing is there twice, or out of order.
+func (s *subscriber) checkKnown() {
+	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.problems {
+		s.t.Errorf("%s: %s", s.name, p)
+	}
+}

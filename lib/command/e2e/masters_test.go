@@ -1,0 +1,127 @@
+//go:build unix
+
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// newClusterOfMasters starts three masters and brokers.
+func newClusterOfMasters(t *testing.T, store string, brokers int) *cluster {
+	t.Helper()
+	c := &cluster{rig: newRig(t), store: store}
+	peers := freeAddresses(t, 3)
+	for i, raft := range peers {
+		m := c.newMaster(fmt.Sprintf("master-%d", i+1), "--peers", strings.Join(peers, ","), "--raft", raft)
+		c.masters = append(c.masters, m)
+	}
+	c.startAll(c.masters)
+	for i := range brokers {
+		c.brokers = append(c.brokers, c.newBroker(fmt.Sprintf("broker-%d", i+1)))
+	}
+	c.startAll(c.brokers)
+	return c
+}
+
+// startAll starts daemons at once.
+func (c *cluster) startAll(daemons []*daemon) {
+	c.t.Helper()
+	for _, d := range daemons {
+		d.begin()
+	}
+	for _, d := range daemons {
+		d.awaitReady()
+	}
+}
+
+// leadingMaster waits until one of the masters that live leads, other than the
+// given one, and returns it.
+func (c *cluster) leadingMaster(not *daemon) *daemon {
+	c.t.Helper()
+	var leading *daemon
+	await(c.t, "a master leads", func() error {
+		var status struct {
+			LeadingMaster string `json:"leading_master"`
+		}
+		if err := c.ask(&status, "master", "status"); err != nil {
+			return err
+		}
+		i := slices.IndexFunc(c.masters, func(d *daemon) bool { return d.addrs.GRPC == status.LeadingMaster })
+		if i < 0 || c.masters[i] == not || c.masters[i].ended() {
+			return fmt.Errorf("it is %q", status.LeadingMaster)
+		}
+		leading = c.masters[i]
+		return nil
+	})
+	return leading
+}
+
+// TestMasters loses one master of three, which changes nothing for long, then
+// another, after which there is no majority: nothing can be changed, and all
+// that goes on goes on. In the end all are killed and started at once.
+func TestMasters(t *testing.T) {
+	t.Parallel()
+	c := newClusterOfMasters(t, newStore(t), 2)
+	c.createTopic("before")
+	pub := c.publish("pub", "before", keyed, "-K", ":")
+	live := c.subscribe("sub", "before")
+	pub.awaitMore(window)
+
+	first := c.leadingMaster(nil)
+	first.kill()
+	c.createTopic("after-one")
+	c.say("after-one", 1)
+	second := c.leadingMaster(first)
+	pub.awaitMore(window)
+
+	second.kill()
+	for _, b := range c.brokers {
+		await(t, b.name+" says that its lease has run out", func() error {
+			if answer, err := fetch(t, "http://"+b.addrs.HTTP+"/readyz"); err == nil {
+				return fmt.Errorf("it says %s", answer)
+			}
+			return nil
+		})
+	}
+	pub.awaitMore(2 * window)
+	live.awaitMessages(pub.acked())
+	c.say("after-one", 2)
+	got := c.admin("topic", "create", "after-two", "--timeout", "3s")
+	wantFailure(t, got, 5, "after-two", "masters")
+
+	c.startAll([]*daemon{first, second})
+	c.createTopic("after-all")
+	c.say("after-all", 1)
+	pub.awaitMore(window)
+
+	for _, m := range c.masters {
+		m.kill()
+	}
+	pub.awaitMore(window)
+	c.startAll(c.masters)
+	c.leadingMaster(nil)
+	c.createTopic("after-restart")
+	c.say("after-restart", 1)
+	n := pub.finish(scaled(t, 10_000))
+	live.finish(n)
+	live.checkAcks(pub.places())
+	c.readAll("read", "after-one", 2)
+	c.verify("before", n)
+}
+
+// wantFailure checks that a command has ended with an exit code and one line
+// that says why, in which all the words are.
+func wantFailure(t *testing.T, got result, code int, words ...string) {
+	t.Helper()
+	if got.code != code || strings.Count(got.stderr, "\n") != 1 {
+		t.Errorf("%v; exit code %d and one line are due", got, code)
+	}
+	for _, w := range words {
+		if !strings.Contains(got.stderr, w) {
+			t.Errorf("%v: %q is not in it", got, w)
+		}
+	}
+}
