@@ -68,7 +68,7 @@ func New(e *cli.Env) *cobra.Command {
 	f.StringVar(&o.listen, "listen", "127.0.0.1:7300", "`HOST:PORT` to serve gRPC on; port 0: any that is free")
 	f.StringVar(&o.advertise, "advertise", "", "`HOST[:PORT]` by which others reach it (default: where it listens)")
 	f.StringVar(&o.http, "http", "127.0.0.1:7302", "`HOST:PORT` for /metrics, /healthz and /readyz, or off")
-	f.StringSliceVar(&o.peers, "peers", nil, "raft addresses of all masters, this one's too, `HOST:PORT,…` (default: it is alone)")
+	f.StringSliceVar(&o.peers, "peers", nil, "raft addresses of all masters, this one's too, `HOST:PORT,...` (default: it is alone)")
 	f.StringVar(&o.raft, "raft", "127.0.0.1:7301", "this master's raft address, `HOST:PORT`, one of --peers")
 	f.StringVar(&o.addrFile, "addr-file", "", "write the addresses to `FILE` once ready (JSON if it ends in .json)")
 	f.BoolVar(&o.pprof, "pprof", false, "serve /debug/pprof by HTTP too")
