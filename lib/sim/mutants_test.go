@@ -207,7 +207,7 @@ func TestMutantsAreFound(t *testing.T) {
 	for _, m := range mutants {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
-			s := newSearch(scenario{name: m.name, faults: []fault{unknown}, build: m.build}, m.budget)
+			s := newSearch(scenario{name: m.name, faults: []mishap{unknown}, build: m.build}, m.budget)
 			f := s.all(t)
 			if f == nil {
 				t.Fatalf("nothing was found in %v", s.stats)
