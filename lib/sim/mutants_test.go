@@ -92,8 +92,8 @@ var mutants = []mutant{
 		breaks: "P2",
 		build: func(w *world) {
 			failover(w)
-			w.nodeOf("S").create = func(ctx context.Context, path string, content []store.Part) error {
-				path, content = renumber(content, 1)
+			w.nodeOf("S").create = func(ctx context.Context, _ string, content []store.Part) error {
+				path, content := renumber(content, 1)
 				return w.nodeOf("S").process.Create(ctx, path, content)
 			}
 		},
