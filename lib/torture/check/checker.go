@@ -141,6 +141,8 @@ func (c *Checker) Add(e Event) {
 		if e.Kind == Fault {
 			c.stats.Faults[e.Text]++
 		}
+	case Stuck:
+		c.violation(Unresolved, "%s: %s", e.Who, e.Text)
 	case Crashed:
 		c.violation(Crash, "%s: %s", e.Who, e.Text)
 	case Damage:

@@ -151,6 +151,9 @@ var bad = []struct {
 	{"a publisher is told nothing", func() *history {
 		return twoPublishers(Stored).send(m(1, 1)).finally(0, m(1, 1)).finally(1)
 	}, Unresolved},
+	{"a publisher waits in vain", func() *history {
+		return good().add(Event{Kind: Stuck, Who: "publisher-1", Text: "timed out"})
+	}, Unresolved},
 	{"a partition's end is not found", func() *history {
 		return twoPublishers(Stored).finally(0)
 	}, Unreadable},

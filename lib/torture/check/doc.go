@@ -35,8 +35,8 @@
 //   - not linearizable: acks and reads of a partition's end fit no order in which
 //     they could have happened one after the other, each between its call and
 //     its return.
-//   - unresolved: a message whose publisher was told nothing, though everything
-//     had been mended.
+//   - unresolved: a publisher waits for an answer, or a message never got one,
+//     though everything had been mended.
 //   - unreadable: a partition that cannot be read to its end.
 //   - damaged store: what is stored is not as the formats say.
 //   - crash: a process ended, or failed, that nobody had harmed.

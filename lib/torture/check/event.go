@@ -63,6 +63,7 @@ const (
 	Tail      EventKind = "tail"       // Who asked, at Called, for the end of Topic, Partition: Offset; Messages: the last one, when it was read too
 	Fault     EventKind = "fault"      // Text, Parts that were hit, Fault: its number
 	Lifted    EventKind = "lifted"     // Fault
+	Stuck     EventKind = "stuck"      // Who, Text: it waits in vain, though everything has been mended
 	Crashed   EventKind = "crash"      // Who, Text
 	End       EventKind = "end"        // Topic, Partition, Offset: the end in the end; Text: why the final reader did not come so far
 	Unclean   EventKind = "unclean"    // Topic, Partition: it has an unclean seal
