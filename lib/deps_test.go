@@ -46,8 +46,9 @@ var allowed = map[string][]string{
 
 	// Real clusters under faults. The checkers take the promises as users see
 	// them, and the store as it is on disk.
-	"lib/torture":      {"lib/catalog", "lib/client", "lib/record", "lib/rpc", "lib/seglog", "lib/smq", "lib/smqpb", "lib/store", "lib/store/open", "lib/torture/wire"},
-	"lib/torture/wire": {},
+	"lib/torture":       {"lib/catalog", "lib/client", "lib/record", "lib/rpc", "lib/seglog", "lib/smq", "lib/smqpb", "lib/store", "lib/store/open", "lib/torture/check", "lib/torture/wire"},
+	"lib/torture/check": {},
+	"lib/torture/wire":  {},
 
 	// The terminal, and the five programs. Everything is wired together in the
 	// packages below lib/command (see isWiring).

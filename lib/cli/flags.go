@@ -46,7 +46,7 @@ func (e *Env) AddCommonFlags(cmd *cobra.Command) {
 func (e *Env) AddMasterFlag(cmd *cobra.Command) {
 	f := cmd.PersistentFlags()
 	f.SortFlags = false
-	f.StringSliceVar(&e.Flags.Masters, "master", []string{DefaultMaster}, "addresses of the masters, `HOST:PORT[,…]` (SMQ_MASTER)")
+	f.StringSliceVar(&e.Flags.Masters, "master", []string{DefaultMaster}, "addresses of the masters, `HOST:PORT,...` (SMQ_MASTER)")
 }
 
 // AddTimeoutFlag adds --timeout, in the sense that usage explains.

@@ -66,8 +66,7 @@ func (e *Env) prepare(root *cobra.Command) {
 	root.SetFlagErrorFunc(flagError)
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return e.Configure(cmd) }
 	walk(root, func(cmd *cobra.Command) {
-		cmd.Flags().SortFlags = false
-		cmd.DisableFlagsInUseLine = true
+		styleHelp(cmd)
 		if cmd.Args != nil {
 			cmd.Args = usageArgs(cmd.Args)
 		}

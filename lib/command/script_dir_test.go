@@ -1,4 +1,4 @@
-//go:build !weed
+//go:build unix && !weed
 
 package command_test
 

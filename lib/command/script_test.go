@@ -1,3 +1,5 @@
+//go:build unix
+
 // Package command_test runs the scripts in testdata/script: each runs the
 // binaries as processes, as users do, and looks at what they print and how they
 // end. To run one: go test ./lib/command -run TestScripts/^pipe$

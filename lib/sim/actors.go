@@ -261,7 +261,7 @@ func (c *client) send(i int, o *openLog, t *target) {
 	id := c.w.ledger.Attempt(k, o.node.name)
 	o.node.told("batch", mixString(uint64(k.Sequence), k.String()))
 	batch := []seglog.Batch{{ID: id, Partition: k.Partition, Bytes: bytes}}
-	var sink seglog.Sink = &answers{c: c, o: o, t: t}
+	var sink seglog.Sink = &answers{c: c, o: o, t: t, early: o.log.Err() == nil && c.w.untouched(o)}
 	if c.w.wrap != nil {
 		sink = c.w.wrap(sink, batch, o)
 	}
@@ -270,9 +270,10 @@ func (c *client) send(i int, o *openLog, t *target) {
 
 // answers takes a log's acks to the client.
 type answers struct {
-	c *client
-	o *openLog
-	t *target
+	c     *client
+	o     *openLog
+	t     *target
+	early bool // the batch was sent before anybody sealed the segment
 }
 
 // Acked takes note of the acks, unless they died with their process.
@@ -284,6 +285,9 @@ func (a *answers) Acked(acks []seglog.Ack) {
 	for _, ack := range acks {
 		k := w.ledger.Answer(a.o.node.name, ack)
 		w.mu.Lock()
+		if a.early && w.onlyPlanned(a.o.id) && errors.Is(ack.Err, smq.ErrSegmentSealed) {
+			w.broken = violation("answers", "%v was accepted before the segment's planned seal, which left it out", k)
+		}
 		a.answered(k, ack.Err)
 		w.mu.Unlock()
 	}
@@ -333,6 +337,22 @@ func (w *world) unanswered() error {
 		}
 	}
 	return nil
+}
+
+// untouched reports whether the log's owner has not begun to seal it.
+func (w *world) untouched(o *openLog) bool {
+	return !slices.ContainsFunc(w.actors, func(a actor) bool {
+		b, ok := a.(*broker)
+		return ok && b.n == o.node && b.sealing
+	})
+}
+
+// onlyPlanned reports whether nobody but its owner seals the segment.
+func (w *world) onlyPlanned(id seglog.Ident) bool {
+	return !slices.ContainsFunc(w.actors, func(a actor) bool {
+		s, ok := a.(*sealer)
+		return ok && s.id == id
+	})
 }
 
 // delivered checks that what a client could bring to the log has been.

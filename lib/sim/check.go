@@ -49,6 +49,7 @@ type history struct {
 	at      map[smq.Offset]stored
 	places  map[Key]smq.Offset
 	expects map[writer]int32 // the next sequence
+	epochs  map[int64]int16  // the latest, by producer
 }
 
 // stored is a batch in the store.
@@ -271,6 +272,10 @@ func (h *history) append(ledger *Ledger, k Key, header record.Header, batch []by
 	if o, twice := h.places[k]; twice {
 		return violation("P7", "%v is there twice, at offsets %d and %d", k, o, header.BaseOffset)
 	}
+	if k.Epoch < h.epochs[k.Producer] {
+		return violation("P3", "%v stands behind epoch %d of its producer", k, h.epochs[k.Producer])
+	}
+	h.epochs[k.Producer] = k.Epoch
 	w := writer{k.Producer, k.Epoch}
 	if want := h.expects[w]; k.Sequence != want {
 		return violation("P3", "%v stands where sequence %d was due", k, want)
@@ -300,10 +305,13 @@ func (c *Checker) snapshot(s *segment, f *smqpb.ChunkFooter) error {
 	return nil
 }
 
+// end is the partition's end, as far as it has been read.
+func (c *Checker) end(p smq.Partition) smq.Offset { return c.of(p).end }
+
 func (c *Checker) of(p smq.Partition) *history {
 	h := c.history[p]
 	if h == nil {
-		h = &history{at: make(map[smq.Offset]stored), places: make(map[Key]smq.Offset), expects: make(map[writer]int32)}
+		h = &history{at: make(map[smq.Offset]stored), places: make(map[Key]smq.Offset), expects: make(map[writer]int32), epochs: make(map[int64]int16)}
 		c.history[p] = h
 	}
 	return h

@@ -40,4 +40,30 @@
 //
 // TestMutantsAreFound proves that the search has teeth: it must find what is
 // done wrong on purpose.
+//
+// # Lives
+//
+// TestLives runs longer lives of more processes, in which chance decides, a
+// thousand of them by default: brokers that die and are cut off from the store,
+// leaders that seal, split, merge and roll without knowing of one another,
+// stores that refuse, fill up, lose answers and apply late (lib/store/fault),
+// clients that keep the rules over slow connections, readers that follow the
+// segments. After ten seconds of trouble all must be well again: every batch
+// acked or given up, every reader at the end.
+//
+//	go test ./lib/sim -run TestLives -seeds 100000 -first 5000 -timeout 0
+//	go test ./lib/sim -run TestLives -seed 118 -v    # tells what happened
+//	go test ./lib/sim -run TestLives -life 'seed=118 hosts=2 …'
+//
+// All chance follows from the seed, but for the jitter of the log's own timers
+// and the order of what happens at one moment: repeat (-count) when a seed does
+// not fail again. A failing life is made smaller before it is printed.
+//
+// # Goroutines
+//
+// Both run in bubbles: time is not real, and waits cost nothing. In a search
+// only one choice is acted upon at a time, by the bubble's first goroutine,
+// which alone uses the Checker; in a life every process, stream, connection
+// and reader has goroutines of its own, and the first one checks now and then.
+// A Ledger is everybody's.
 package sim

@@ -31,6 +31,9 @@ func (w *world) finish(ctx context.Context) error {
 		if err := n.released(); err != nil {
 			return err
 		}
+		if err := n.sane(); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -115,10 +118,18 @@ func (n *node) released() error {
 	}
 	ctx, cancel := context.WithTimeout(n.ctx, time.Second)
 	defer cancel()
-	err := n.shared.Reserve(ctx, buffer)
-	if errors.Is(err, smq.ErrOverloaded) {
+	if err := n.shared.Reserve(ctx, buffer); err != nil {
 		return violation("P10", "%s holds memory although nothing is buffered", n.name)
 	}
 	n.shared.Unreserve(buffer)
-	return err
+	return nil
+}
+
+// sane checks that a living node's log, if it has stopped, has done so because
+// the segment is sealed.
+func (n *node) sane() error {
+	if n.isDead() || n.log == nil || n.log.Err() == nil || errors.Is(n.log.Err(), smq.ErrSegmentSealed) {
+		return nil
+	}
+	return violation("P5", "the log of %s has stopped: %v", n.name, n.log.Err())
 }

@@ -92,8 +92,8 @@ var mutants = []mutant{
 		breaks: "P2",
 		build: func(w *world) {
 			failover(w)
-			w.nodeOf("S").create = func(ctx context.Context, path string, content []store.Part) error {
-				path, content = renumber(content, 1)
+			w.nodeOf("S").create = func(ctx context.Context, _ string, content []store.Part) error {
+				path, content := renumber(content, 1)
 				return w.nodeOf("S").process.Create(ctx, path, content)
 			}
 		},
@@ -207,7 +207,7 @@ func TestMutantsAreFound(t *testing.T) {
 	for _, m := range mutants {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
-			s := newSearch(scenario{name: m.name, faults: []fault{unknown}, build: m.build}, m.budget)
+			s := newSearch(scenario{name: m.name, faults: []mishap{unknown}, build: m.build}, m.budget)
 			f := s.all(t)
 			if f == nil {
 				t.Fatalf("nothing was found in %v", s.stats)

@@ -84,7 +84,7 @@ func (w *world) dismiss() bool {
 }
 
 // choices lists what may happen next, the same in every run that came here.
-func (w *world) choices(faults []fault, left budget) []choice {
+func (w *world) choices(faults []mishap, left budget) []choice {
 	var list []choice
 	for _, s := range w.gate.steps() {
 		list = append(list, choice{label: s.label(), by: s.proc.name, do: func() { w.gate.perform(s) }})
@@ -122,7 +122,7 @@ func chargeTurns(list []choice, turn string) {
 }
 
 // faults lists what may go wrong: only where it makes a difference.
-func (w *world) faults(faults []fault) []choice {
+func (w *world) faults(faults []mishap) []choice {
 	var list []choice
 	crashed := make(map[string]bool)
 	for _, s := range w.gate.steps() {

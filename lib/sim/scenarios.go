@@ -16,14 +16,14 @@ var scenarios = []scenario{
 		// The everyday failure: an owner is given up, sealed from the store,
 		// and followed by another, while it may still be at work.
 		name:   "failover",
-		faults: []fault{unknown},
+		faults: []mishap{unknown},
 		build:  failover,
 	},
 	{
 		// Two brokers believe that they own the segment, a third that it is
 		// to be sealed.
 		name:   "opening",
-		faults: []fault{unknown, refused},
+		faults: []mishap{unknown, refused},
 		build: func(w *world) {
 			w.broker("A1", 1, one)
 			w.broker("A2", 1, one)
@@ -36,7 +36,8 @@ var scenarios = []scenario{
 		// Two leaders fail the same segment over, and let different brokers
 		// follow.
 		name:   "leaders",
-		faults: []fault{unknown},
+		faults: []mishap{unknown},
+		wide:   true,
 		build: func(w *world) {
 			w.broker("A", 1, one)
 			w.sealer("S1", 1, one)
@@ -49,8 +50,9 @@ var scenarios = []scenario{
 	{
 		// A segment that its owner seals as planned while somebody else does.
 		name:   "planned",
-		faults: []fault{unknown},
+		faults: []mishap{unknown},
 		build: func(w *world) {
+			w.limits.ChunkBytes = 1
 			w.broker("A", 1, one).planned = true
 			w.sealer("S", 1, one)
 			w.broker("B", 2, one, 1)
@@ -60,7 +62,7 @@ var scenarios = []scenario{
 	{
 		// Chunks of a batch each, several of them under way, uploaded ahead.
 		name:   "pipeline",
-		faults: []fault{unknown},
+		faults: []mishap{unknown},
 		more:   []budget{{faults: 2, turns: anyTurns}},
 		build: func(w *world) {
 			w.limits.ChunkBytes = 1
@@ -73,11 +75,21 @@ var scenarios = []scenario{
 	{
 		// A store that is full for a while.
 		name:   "full",
-		faults: []fault{full, unknown},
-		more:   []budget{{faults: 3, turns: 1}},
+		faults: []mishap{full, unknown},
+		more:   []budget{{faults: 3, turns: anyTurns}},
 		build: func(w *world) {
 			w.limits.ChunkBytes = 1
 			w.broker("A", 1, one).planned = true
+			w.client("c", 7, messages{0, 1}, messages{0, 1})
+		},
+	},
+	{
+		// The same, and somebody seals meanwhile.
+		name:   "full and sealed",
+		faults: []mishap{full},
+		more:   []budget{{faults: 2, turns: anyTurns}},
+		build: func(w *world) {
+			w.broker("A", 1, one)
 			w.sealer("S", 1, one)
 			w.client("c", 7, messages{0, 1}, messages{0, 1})
 		},
@@ -85,7 +97,7 @@ var scenarios = []scenario{
 	{
 		// A split and a merge: the producers' memory goes with the partitions.
 		name:   "split and merge",
-		faults: []fault{unknown},
+		faults: []mishap{unknown},
 		build: func(w *world) {
 			low, high := smq.Range{Lo: 0, Hi: 1}, smq.Range{Lo: 1, Hi: 2}
 			w.broker("A", 1, two).planned = true
@@ -98,7 +110,8 @@ var scenarios = []scenario{
 	{
 		// A segment that nobody opens, between two that are.
 		name:   "unopened",
-		faults: []fault{unknown},
+		faults: []mishap{unknown},
+		wide:   true,
 		build: func(w *world) {
 			w.broker("A", 1, one)
 			w.sealer("S", 1, one)

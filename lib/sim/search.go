@@ -13,8 +13,8 @@ import (
 // errRefused is a definite error of the store: nothing was applied.
 var errRefused = fmt.Errorf("the store refuses: %w", smq.ErrUnavailable)
 
-// fault is an outcome of a store call other than its success.
-type fault struct {
+// mishap is an outcome of a store call other than its success.
+type mishap struct {
 	name  string
 	apply func(g *gate, s *step)
 }
@@ -22,16 +22,17 @@ type fault struct {
 // The faults that a scenario may allow. "unknown" stands for all ambiguous
 // outcomes: what it postpones may be applied at once, later, or never.
 var (
-	unknown = fault{"unknown", func(g *gate, s *step) { g.doubt(s) }}
-	refused = fault{"refused", func(g *gate, s *step) { g.fail(s, errRefused) }}
-	full    = fault{"full", func(g *gate, s *step) { g.fail(s, smq.ErrNoSpace) }}
+	unknown = mishap{"unknown", func(g *gate, s *step) { g.doubt(s) }}
+	refused = mishap{"refused", func(g *gate, s *step) { g.fail(s, errRefused) }}
+	full    = mishap{"full", func(g *gate, s *step) { g.fail(s, smq.ErrNoSpace) }}
 )
 
 // scenario is a small world whose every run is searched.
 type scenario struct {
 	name   string
-	faults []fault
+	faults []mishap
 	more   []budget // to be searched whole, beside what all scenarios are
+	wide   bool     // so many processes that several mishaps at once are left to chance
 	build  func(w *world)
 }
 

@@ -3,6 +3,7 @@ package sim
 import (
 	"flag"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,14 +15,16 @@ var (
 )
 
 // shallow is what is searched whole: everything that can happen with one thing
-// going wrong, and with three as long as turns are taken only where somebody
-// waits.
+// going wrong.
 var shallow = []budget{
 	{faults: 1, turns: anyTurns},
 	{crashes: 1, turns: anyTurns},
 	{retries: 1, turns: anyTurns},
-	{faults: 1, crashes: 1, retries: 1},
 }
+
+// steady is searched too: three things going wrong, while turns are taken only
+// where somebody waits.
+var steady = budget{faults: 1, crashes: 1, retries: 1}
 
 // deep is where chance picks runs from. (-long searches what is between.)
 var deep = budget{faults: 3, crashes: 2, retries: 2, turns: anyTurns}
@@ -31,6 +34,7 @@ const samples = 1000
 
 // between is what -long searches, one after the other, as far as it gets.
 var between = []budget{
+	steady,
 	{faults: 2, crashes: 1, retries: 1},
 	{faults: 1, crashes: 1, retries: 1, turns: 1},
 	{faults: 2, turns: anyTurns},
@@ -63,7 +67,11 @@ func TestSearch(t *testing.T) {
 }
 
 func whole(t *testing.T, sc scenario) {
-	for _, b := range append(sc.more, shallow...) {
+	budgets := append(slices.Clone(shallow), sc.more...)
+	if !sc.wide {
+		budgets = append(budgets, steady)
+	}
+	for _, b := range budgets {
 		s := newSearch(sc, b)
 		report(t, s, s.all(t))
 	}

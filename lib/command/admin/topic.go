@@ -49,8 +49,8 @@ they are for the topic's life.`,
 			})
 		},
 	}
-	cmd.Flags().Int32Var(&options.Partitions, "partitions", smq.DefaultPartitions, "number of partitions, 1 to 1000000")
-	cmd.Flags().StringVar(&options.Key, "key", "key", "where a message's partition key is: `key`, header:NAME or json:PATH")
+	cmd.Flags().Int32Var(&options.Partitions, "partitions", smq.DefaultPartitions, "`N` partitions, 1 to 1000000")
+	cmd.Flags().StringVar(&options.Key, "key", "key", "`SOURCE` of the partition key: key, header:NAME or json:PATH")
 	cmd.Flags().BoolVar(&ifNotExists, "if-not-exists", false, "a topic that exists is a success")
 	return cmd
 }

@@ -4,6 +4,8 @@ package connect
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -11,13 +13,18 @@ import (
 
 	"github.com/seaweedmq/smq/lib/cli"
 	"github.com/seaweedmq/smq/lib/client"
+	"github.com/seaweedmq/smq/lib/smq"
 )
 
 // Dial connects to the masters that --master names, within --timeout.
 func Dial(ctx context.Context, e *cli.Env, logger *slog.Logger) (*client.Client, error) {
 	ctx, cancel := e.WithTimeout(ctx)
 	defer cancel()
-	return client.Connect(ctx, client.Config{Masters: e.Flags.Masters, Logger: logger})
+	c, err := client.Connect(ctx, client.Config{Masters: e.Flags.Masters, Logger: logger})
+	if errors.Is(err, smq.ErrUnavailable) {
+		err = fmt.Errorf("%w; name the masters with --master or SMQ_MASTER, or start a cluster with smq-admin up", err)
+	}
+	return c, err
 }
 
 // completionTimeout bounds how long a shell waits for completions.

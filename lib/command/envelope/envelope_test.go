@@ -230,3 +230,20 @@ func BenchmarkAppend(b *testing.B) {
 	}
 	b.SetBytes(int64(len(line)))
 }
+
+func BenchmarkDecodeLarge(b *testing.B) {
+	value := make([]byte, 1<<20)
+	rng := rand.New(rand.NewPCG(1, 2))
+	for i := range value {
+		value[i] = byte(rng.UintN(256))
+	}
+	line := Append(nil, &Message{Topic: "t", Partition: 1, Offset: 2, Timestamp: 3, Value: value})
+	b.SetBytes(int64(len(line)))
+	b.ReportAllocs()
+	var m Message
+	for b.Loop() {
+		if err := NewDecoder(bytes.NewReader(line)).Decode(&m); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

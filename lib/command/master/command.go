@@ -42,7 +42,7 @@ const examples = `  smq-master --store dir:///var/lib/smq/store --data /var/lib/
 // options are the flags of smq-master.
 type options struct {
 	listen, advertise, http string
-	raft                    string
+	raft, raftListen        string
 	peers                   []string
 	store, data             string
 	addrFile                string
@@ -68,8 +68,9 @@ func New(e *cli.Env) *cobra.Command {
 	f.StringVar(&o.listen, "listen", "127.0.0.1:7300", "`HOST:PORT` to serve gRPC on; port 0: any that is free")
 	f.StringVar(&o.advertise, "advertise", "", "`HOST[:PORT]` by which others reach it (default: where it listens)")
 	f.StringVar(&o.http, "http", "127.0.0.1:7302", "`HOST:PORT` for /metrics, /healthz and /readyz, or off")
-	f.StringSliceVar(&o.peers, "peers", nil, "raft addresses of all masters, this one's too, `HOST:PORT,…` (default: it is alone)")
+	f.StringSliceVar(&o.peers, "peers", nil, "raft addresses of all masters, this one's too, `HOST:PORT,...` (default: it is alone)")
 	f.StringVar(&o.raft, "raft", "127.0.0.1:7301", "this master's raft address, `HOST:PORT`, one of --peers")
+	f.StringVar(&o.raftListen, "raft-listen", "", "`HOST:PORT` to listen on for raft (default: the one of --raft; another one behind a proxy)")
 	f.StringVar(&o.addrFile, "addr-file", "", "write the addresses to `FILE` once ready (JSON if it ends in .json)")
 	f.BoolVar(&o.pprof, "pprof", false, "serve /debug/pprof by HTTP too")
 	e.AddTimeoutFlag(cmd, 0, "give up when it is not ready after this long; 0: never")
@@ -135,7 +136,11 @@ func (o *options) listeners() (l listeners, err error) {
 		}
 	}
 	if len(o.peers) > 0 {
-		if l.raft, err = daemon.Listen("raft", o.raft); err != nil {
+		flag, address := "raft", o.raft
+		if o.raftListen != "" {
+			flag, address = "raft-listen", o.raftListen
+		}
+		if l.raft, err = daemon.Listen(flag, address); err != nil {
 			l.close()
 			return l, err
 		}

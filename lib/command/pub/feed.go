@@ -57,8 +57,8 @@ func (f *feed) fill(r io.Reader) {
 				buffer = make([]byte, feedBlockSize)
 			}
 			n, err := r.Read(buffer)
-			f.read.Add(int64(n))
 			f.blocks <- block{buffer[:n], err} // has room: there are as many places as blocks
+			f.read.Add(int64(n))
 			if err != nil {
 				return
 			}

@@ -67,7 +67,7 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.BoolVar(&o.spread, "spread", false, "spread messages without a key over all partitions")
 	f.StringVar(&o.rate, "rate", "", "at most `N/s` messages or SIZE/s, for instance 1000/s or 10MB/s")
 	f.BoolVar(&o.create, "create", false, "make the topic if it is not there")
-	f.Int32Var(&o.partitions, "partitions", 0, "with --create, its number of partitions (default 64)")
+	f.Int32Var(&o.partitions, "partitions", 0, "with --create, `N` partitions (default 64)")
 	f.StringVar(&o.failedTo, "failed-to", "", "write messages that are not acked to `FILE`, as envelopes (-f json)")
 	f.BoolVar(&o.tee, "tee", false, "pass the input on to standard output")
 	f.BoolVar(&o.report, "report", false, "write a line of JSON for each ack to standard output")

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
+	"time"
 
 	"github.com/seaweedmq/smq/lib/cli"
 	"github.com/seaweedmq/smq/lib/client"
@@ -180,6 +182,17 @@ func TestFirstFailureEndsReading(t *testing.T) {
 	}
 }
 
+// TestFirstFailureEndsWhatWasReadAhead: nothing is published behind a gap, not
+// even what was read already.
+func TestFirstFailureEndsWhatWasReadAhead(t *testing.T) {
+	s := newSetup(false, false)
+	s.fake.fate = func(client.Message) error { return fmt.Errorf("%w: %w", client.ErrNotStored, smq.ErrTimeout) }
+	s.fake.onTake = func(client.Message) { s.fake.tell() }
+	if err := s.deliver(t.Context(), "a\nb\nc\n", "d\n"); err == nil || s.fake.values() != "a" {
+		t.Errorf("published %s: %v", s.fake.values(), err)
+	}
+}
+
 func TestRefusedMessageNamesItself(t *testing.T) {
 	s := newSetup(false, false)
 	s.fake.refuse = func(m client.Message) error {
@@ -233,6 +246,37 @@ func TestSignalFlushesWhatWasRead(t *testing.T) {
 	}
 }
 
+// stuckPublisher takes messages and never gets an ack.
+type stuckPublisher struct{ fakePublisher }
+
+func (s *stuckPublisher) Close(ctx context.Context) error {
+	<-ctx.Done()
+	s.fate = func(client.Message) error { return fmt.Errorf("%w: %w", client.ErrUnknown, ctx.Err()) }
+	s.tell()
+	return ctx.Err()
+}
+
+// TestSignalDoesNotWaitForever: nobody acks, and the flush ends after --timeout.
+func TestSignalDoesNotWaitForever(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetup(false, false)
+		stuck := &stuckPublisher{}
+		stuck.results = s.pump.tally.results
+		s.pump.to = stuck
+		s.env.Flags.Timeout = cli.Duration(10 * time.Second)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		start := time.Now()
+		time.AfterFunc(time.Second, func() { cancel(&cli.SignalError{Signal: syscall.SIGINT}) })
+		err := s.deliver(ctx, "a\nb\n")
+		if code := cli.ExitCode(err, context.Cause(ctx)); code != 130 || err.Error() != "interrupted by SIGINT: 2 of 2 messages are not acked" {
+			t.Errorf("exit code %d: %v", code, err)
+		}
+		if waited := time.Since(start); waited != 11*time.Second {
+			t.Errorf("waited %v of virtual time", waited)
+		}
+	})
+}
+
 func TestTeePassesInputOn(t *testing.T) {
 	s := newSetup(false, false)
 	var out bytes.Buffer
@@ -242,28 +286,23 @@ func TestTeePassesInputOn(t *testing.T) {
 	}
 }
 
-// TestStoppedFeedGivesWhatItHas stops a feed that has read all of its input
-// but not its end.
+// TestStoppedFeedGivesWhatItHas stops a feed that has read some blocks of its
+// input but not its end.
 func TestStoppedFeedGivesWhatItHas(t *testing.T) {
 	in, out := io.Pipe()
 	stop := make(chan struct{})
 	var read atomic.Int64
 	f := newFeed(in, stop, &read)
-	out.Write([]byte("abc")) // returns when it is read
-	for read.Load() < 3 {
-		runtime.Gosched() // the block is counted just after
+	for range feedBlocks {
+		out.Write([]byte("abc")) // returns when it is read
 	}
-	p := make([]byte, 2)
-	n, err := f.Read(p)
-	if err != nil || string(p[:n]) != "ab" {
-		t.Fatalf("%q, %v", p[:n], err)
+	for read.Load() < 3*feedBlocks {
+		runtime.Gosched() // a block is counted once it can be had
 	}
 	close(stop)
-	if n, err = f.Read(p); err != nil || string(p[:n]) != "c" {
-		t.Errorf("after the stop: %q, %v", p[:n], err)
-	}
-	if _, err = f.Read(p); err != errStopped {
-		t.Errorf("at the end: %v", err)
+	got, err := io.ReadAll(f)
+	if want := strings.Repeat("abc", feedBlocks); err != errStopped || string(got) != want {
+		t.Errorf("got %q, %v, want %q", got, err, want)
 	}
 }
 

@@ -29,9 +29,10 @@ type Rule struct {
 	Rate int64
 }
 
-// covers reports whether the rule holds for bytes that travel so.
+// covers reports whether the rule holds for bytes that travel so. Nothing comes
+// between a part and itself.
 func (r Rule) covers(from, to string) bool {
-	return r.From.has(from) && r.To.has(to) || r.Both && r.From.has(to) && r.To.has(from)
+	return from != to && (r.From.has(from) && r.To.has(to) || r.Both && r.From.has(to) && r.To.has(from))
 }
 
 // resets reports whether the rule breaks connections between two parts.

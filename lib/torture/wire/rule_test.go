@@ -21,6 +21,7 @@ func TestRulesAddUp(t *testing.T) {
 		{"c", "b", effect{delay: 2 * time.Second, rate: 5}},
 		{"c", "a", effect{delay: time.Second, rate: 5}},
 		{"", "b", effect{}},
+		{"c", "c", effect{}},
 	} {
 		if got := combine(rules, c.from, c.to); got != c.want {
 			t.Errorf("from %q to %q: %+v, want %+v", c.from, c.to, got, c.want)
