@@ -40,6 +40,8 @@ type bed struct {
 	wait   time.Duration                                 // BufferWait
 	wrap   func(name string, st store.Store) store.Store // around each broker's handle; nil: none
 
+	replicas int32 // of the topic that connect makes; 0: the default
+
 	mu        sync.Mutex
 	listeners map[string]*bufconn.Listener
 	brokers   map[string]*broker.Broker

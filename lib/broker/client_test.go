@@ -32,7 +32,7 @@ func (b *bed) connect(partitions int32) *client.Client {
 	}
 	b.t.Cleanup(func() { _ = c.Close() }) // what is left is what the test wants left
 	if partitions > 0 {
-		if _, err := c.CreateTopic(within(b.t), topicT, client.TopicOptions{Partitions: partitions}); err != nil {
+		if _, err := c.CreateTopic(within(b.t), topicT, client.TopicOptions{Partitions: partitions, Replicas: b.replicas}); err != nil {
 			b.t.Fatal(err)
 		}
 	}

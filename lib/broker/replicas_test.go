@@ -12,6 +12,7 @@ import (
 // gatedBed is a bed whose brokers' ways to the store can be shut one by one.
 func gatedBed(t *testing.T, brokers ...string) (*bed, map[string]*gated) {
 	b := newBed(t)
+	b.replicas = 2
 	gates := make(map[string]*gated)
 	b.wrap = func(name string, st store.Store) store.Store {
 		gates[name] = &gated{Store: st}

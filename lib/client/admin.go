@@ -14,6 +14,7 @@ import (
 // TopicOptions are fixed when a topic is created.
 type TopicOptions struct {
 	Partitions int32  // 0: smq.DefaultPartitions
+	Replicas   int32  // brokers that hold what is not stored yet; 0: the default
 	Key        string // where a message's partition key is, see record.ParseKeySource; empty: key
 }
 
@@ -35,7 +36,7 @@ func (c *Client) CreateTopic(ctx context.Context, topic smq.Topic, o TopicOption
 	tries := 0
 	err = c.Leader(ctx, func(ctx context.Context, l smqpb.LeaderClient) error {
 		tries++
-		resp, err := l.CreateTopic(ctx, &smqpb.CreateTopicRequest{Topic: topic.String(), Partitions: o.Partitions, Key: keys.String()})
+		resp, err := l.CreateTopic(ctx, &smqpb.CreateTopicRequest{Topic: topic.String(), Partitions: o.Partitions, Key: keys.String(), Replicas: o.Replicas})
 		config = resp.GetConfig()
 		if tries > 1 && errors.Is(err, smq.ErrExists) {
 			config, err = createdBefore(ctx, l, topic, o.Partitions, keys, err)

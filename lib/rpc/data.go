@@ -2,9 +2,11 @@ package rpc
 
 import (
 	"context"
+	"fmt"
 
 	"google.golang.org/grpc"
 
+	"github.com/seaweedmq/smq/lib/smq"
 	"github.com/seaweedmq/smq/lib/smqpb"
 )
 
@@ -16,6 +18,11 @@ type DataServer interface {
 	Publish(PublishStream) error
 	// Subscribe receives what to serve and sends batches.
 	Subscribe(SubscribeStream) error
+}
+
+// ReplicaServer is the part of the data plane that is between brokers. A
+// DataServer that is one too serves it.
+type ReplicaServer interface {
 	// Replicate receives what a segment's owner has not stored yet.
 	Replicate(ReplicateStream) error
 }
@@ -82,7 +89,11 @@ func serveSubscribe(srv any, s grpc.ServerStream) error {
 }
 
 func serveReplicate(srv any, s grpc.ServerStream) error {
-	return srv.(DataServer).Replicate(replicateStream{s})
+	r, ok := srv.(ReplicaServer)
+	if !ok {
+		return fmt.Errorf("%w stream: nothing is replicated to here", smq.ErrInvalid)
+	}
+	return r.Replicate(replicateStream{s})
 }
 
 type replicateStream struct{ grpc.ServerStream }
