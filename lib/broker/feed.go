@@ -2,7 +2,10 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/seaweedmq/smq/lib/seglog"
@@ -50,7 +53,7 @@ func (f *feed) run(ctx context.Context) {
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
-			f.release(ctx, err)
+			f.fail(ctx, err)
 		case d.AtEnd:
 			f.moveOn(ctx)
 		case d.AtTail:
@@ -185,25 +188,39 @@ func (f *feed) wait(ctx context.Context, changed <-chan struct{}) {
 
 // take ends the serving of all and returns them, each with the offset to go on
 // from.
-func (f *feed) take() []*sub {
-	all := make([]*sub, 0, len(f.subs))
-	for p, n := range f.subs {
-		n.offset, _ = f.cursor.Position(p)
-		all = append(all, n)
-	}
+func (f *feed) take() []*sub { return f.taken(slices.Collect(maps.Values(f.subs))) }
+
+// taken ends the serving of some.
+func (f *feed) taken(some []*sub) []*sub {
 	f.s.mu.Lock()
 	defer f.s.mu.Unlock()
-	for _, n := range all {
+	for _, n := range some {
+		n.offset, _ = f.cursor.Position(n.partition)
 		f.drop(n)
 		n.feed = nil
 	}
-	return all
+	return some
+}
+
+// fail tells those whom the error concerns.
+func (f *feed) fail(ctx context.Context, err error) {
+	var damage *seglog.DamageError
+	if !errors.As(err, &damage) {
+		f.release(ctx, err)
+		return
+	}
+	if n := f.subs[damage.Partition]; n != nil {
+		f.tellEnds(ctx, f.taken([]*sub{n}), err)
+	}
 }
 
 // release sends all to look elsewhere, or tells them what is wrong.
-func (f *feed) release(ctx context.Context, err error) {
+func (f *feed) release(ctx context.Context, err error) { f.tellEnds(ctx, f.take(), err) }
+
+// tellEnds tells subs, which are not served any more, why.
+func (f *feed) tellEnds(ctx context.Context, subs []*sub, err error) {
 	var ends []*smqpb.PartitionEnd
-	for _, n := range f.take() {
+	for _, n := range subs {
 		if end := f.s.end(n, err); end != nil {
 			ends = append(ends, end)
 		}

@@ -3,6 +3,7 @@ package seglog
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 
 	"github.com/seaweedmq/smq/lib/smq"
@@ -66,7 +67,9 @@ func (c *Cursor) Len() int { return len(c.next) }
 
 // Next returns the next batches, of maxBytes together or one larger batch. It
 // does not wait for more to be committed; it does wait for the store. The first
-// batch of a partition may begin before the offset asked for.
+// batch of a partition may begin before the offset asked for. An error comes
+// once everything before it has been delivered; after a *DamageError the cursor
+// goes on when the partition is removed.
 func (c *Cursor) Next(ctx context.Context, maxBytes int) (Delivery, error) {
 	if len(c.next) == 0 {
 		return Delivery{AtTail: true}, nil
@@ -90,6 +93,9 @@ func (c *Cursor) Next(ctx context.Context, maxBytes int) (Delivery, error) {
 			continue
 		}
 		done, err := c.chunk(ctx, &d, &budget)
+		if err != nil && len(d.Batches) > 0 {
+			return d, nil // the next call meets it again
+		}
 		if err != nil {
 			return Delivery{}, err
 		}
@@ -208,7 +214,11 @@ func (c *Cursor) batches(ctx context.Context, size int64, b *smqpb.PartitionBloc
 			return seg.block(ctx, c.n, b)
 		}
 		var err error
-		if ch, err = seg.whole(ctx, c.n, size); err != nil {
+		ch, err = seg.whole(ctx, c.n, size)
+		if damage := (*DamageError)(nil); errors.As(err, &damage) && damage.Partition != b.Partition {
+			return seg.block(ctx, c.n, b)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}

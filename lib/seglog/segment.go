@@ -124,8 +124,24 @@ func parseChunk(data []byte, id *Ident, n uint64) (*chunk, error) {
 	return c, nil
 }
 
+// DamageError says where in a partition the stored bytes are not what they
+// were. What else is in the chunk may be well. It is an smq.ErrCorrupt.
+type DamageError struct {
+	Partition smq.Partition
+	Offset    smq.Offset // of the first message that cannot be read
+	Err       error
+}
+
+// Error says where and what.
+func (e *DamageError) Error() string {
+	return fmt.Sprintf("partition %d, offset %d: %v", e.Partition, e.Offset, e.Err)
+}
+
+// Unwrap gives the cause.
+func (e *DamageError) Unwrap() error { return e.Err }
+
 // cut divides a block's bytes into its batches, and checks that they are what
-// the index says: headers, offsets, checksums.
+// the index says: headers, offsets, checksums. A *DamageError when they are not.
 func cut(data []byte, b *smqpb.PartitionBlock, epoch int32) ([][]byte, error) {
 	batches := make([][]byte, len(b.Lengths))
 	offset := b.FirstOffset
@@ -136,7 +152,7 @@ func cut(data []byte, b *smqpb.PartitionBlock, epoch int32) ([][]byte, error) {
 			err = fmt.Errorf("%w batch: its header is not what the index says", smq.ErrCorrupt)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("partition %d, offset %d: %w", b.Partition, offset, err)
+			return nil, &DamageError{Partition: b.Partition, Offset: offset, Err: err}
 		}
 		offset += int64(b.Counts[i])
 	}
