@@ -46,7 +46,7 @@ var allowed = map[string][]string{
 
 	// Real clusters under faults. The checkers take the promises as users see
 	// them, and the store as it is on disk.
-	"lib/torture":       {"lib/catalog", "lib/client", "lib/record", "lib/rpc", "lib/seglog", "lib/smq", "lib/smqpb", "lib/store", "lib/store/open", "lib/torture/check", "lib/torture/wire"},
+	"lib/torture":       {"lib/catalog", "lib/client", "lib/layout", "lib/record", "lib/rpc", "lib/seglog", "lib/smq", "lib/smqpb", "lib/store", "lib/store/open", "lib/torture/check", "lib/torture/wire"},
 	"lib/torture/check": {},
 	"lib/torture/wire":  {},
 
@@ -70,6 +70,11 @@ func isWiring(name string) bool {
 	return name == "lib/command" || strings.HasPrefix(name, "lib/command/")
 }
 
+// isTestOnly reports whether only tests may import the package.
+func isTestOnly(name string) bool {
+	return slices.Contains(testOnly, name) || strings.HasPrefix(name, "lib/sim/")
+}
+
 // testOnly are packages that only tests may import.
 var testOnly = []string{"lib/sim", "lib/store/storetest", "lib/store/fault", "lib/store/mem", "lib/store/seaweed/weedtest"}
 
@@ -82,7 +87,7 @@ func TestImports(t *testing.T) {
 	for _, p := range packages(t) {
 		name := strings.TrimPrefix(p.ImportPath, module)
 		may, known := allowed[name]
-		if isWiring(name) {
+		if isWiring(name) || isTestOnly(name) && !known {
 			continue
 		}
 		if !known {
@@ -102,7 +107,7 @@ func TestShippedPackagesImportNoTestPackages(t *testing.T) {
 	for _, p := range packages(t) {
 		name := strings.TrimPrefix(p.ImportPath, module)
 		for _, i := range p.Imports {
-			if i := strings.TrimPrefix(i, module); slices.Contains(testOnly, i) && !slices.Contains(testOnly, name) {
+			if i := strings.TrimPrefix(i, module); isTestOnly(i) && !isTestOnly(name) {
 				t.Errorf("%s imports %s, which is for tests", name, i)
 			}
 		}
