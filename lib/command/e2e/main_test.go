@@ -9,6 +9,14 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+
+	// What the binaries are made of, so that go test does not repeat an old
+	// result when that has changed.
+	_ "github.com/seaweedmq/smq/lib/command/admin"
+	_ "github.com/seaweedmq/smq/lib/command/broker"
+	_ "github.com/seaweedmq/smq/lib/command/master"
+	_ "github.com/seaweedmq/smq/lib/command/pub"
+	_ "github.com/seaweedmq/smq/lib/command/sub"
 )
 
 // bin is the folder with the binaries, built once for all tests.
