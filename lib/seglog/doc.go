@@ -74,8 +74,9 @@
 //     which it queues, freeze derives them again from the frozen state and fails
 //     if they differ, and a successor starts from the ends in its predecessors'
 //     seals (openingState), behind which nothing can come any more (4).
-//  7. A batch is acked only when a chunk that holds it is in the store: commit
-//     comes after create returned nil or found the log's own chunk. A log that
+//  7. A batch is acked as Stored only when a chunk that holds it is in the store:
+//     commit comes after create returned nil or found the log's own chunk. (As
+//     Replicated: see Followers.) A log that
 //     is fenced acks what lies before the seal's end position and nothing else.
 //     This needs no clock and no lease: a paused owner's next create fails.
 //  8. A batch that was told smq.ErrSegmentSealed or smq.ErrNoSpace is not in the
@@ -90,9 +91,10 @@
 //     (Log.repeats): a duplicate is never acked before its original.
 //     Producers that were forgotten, idle for long or too many, are refused
 //     unless they start anew at sequence 0.
-//  10. Readers see committed chunks only, in order: the extent of a Log grows in
-//     commit, behind the create. A reader is at the end (AtEnd) only when it has
-//     passed the seal.
+//  10. Readers see what is committed only, in order: the extent of a Log grows in
+//     commit, behind the create, and what is in no chunk yet is shown up to
+//     Log.committed. A reader is at the end (AtEnd) only when it has passed the
+//     seal.
 //  11. Every batch that was appended gets exactly one ack: whoever takes it out
 //     of the log under the lock (commit, stop, refuse, takeRepeats) answers it.
 //     Its memory is given back at the same time, or earlier for a repeat.
@@ -100,6 +102,35 @@
 //     the store's error, or with smq.ErrCorrupt.
 //
 // lib/sim searches for runs that break them.
+//
+// # Followers
+//
+// A segment may have followers (Follower), which hold in memory what its owner
+// has accepted and not stored. Then a batch is committed, shown to readers and
+// acked as Replicated, once every follower holds it and the owner's lease is
+// valid, or once it is stored. What is committed cannot vanish as long as one
+// replica lives or counts as alive:
+//
+//  13. A follower holds every position from some stored one on, without a gap, up
+//     to what it has told its owner (Follower.Append refuses anything else), and
+//     lets go of a position only on the owner's word that it is stored.
+//  14. A follower that is fenced takes nothing more, so the owner's committed
+//     position passes what that follower holds only by the store (advance takes
+//     the least of all that followers hold).
+//  15. A follower writes nothing but a seal, and that carries all that it holds
+//     and the store does not (sealer.rest). So whichever replica ends the segment,
+//     its chunks hold everything committed; and if the owner's next chunk takes
+//     the number first, the follower drops what that stores and takes the next.
+//  16. An owner that meets a follower's seal acks what lies before the seal's end
+//     position, and nothing else (fenced): positions mean the same batches
+//     everywhere, as there is one owner, which gives each of them once. It never
+//     goes back to an earlier position while it has followers (creation.failed).
+//  17. Nobody seals such a segment from the store alone unless the leases of the
+//     owner and of every follower have run out; that seal is Unclean. Without its
+//     lease an owner commits by the store only, and a follower seals unasked. Both
+//     count their leases a second short.
+//  18. While the oldest batch that is not stored is older than Limits.MaxUnstored
+//     nothing is committed but by the store.
 //
 // # Goroutines
 //
