@@ -188,6 +188,7 @@ func TestExitCodes(t *testing.T) {
 		{smq.ErrCorrupt, nil, 1},
 		{smq.ErrTooLarge, nil, 1},
 		{smq.ErrNoSpace, nil, 1},
+		{fmt.Errorf("%w: the last answer was: %w", smq.ErrTimeout, smq.ErrNoSpace), nil, 1},
 		{Exit(ExitUnhealthy, nil), nil, 10},
 		{context.Canceled, interrupted, 130},
 		{interrupted, nil, 130},

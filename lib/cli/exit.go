@@ -34,6 +34,7 @@ var exitTable = []struct {
 	kind error
 	code int
 }{
+	{smq.ErrNoSpace, ExitFailed}, // whatever timed out because of it
 	{smq.ErrInvalid, ExitUsage},
 	{smq.ErrNotFound, ExitNotFound},
 	{os.ErrNotExist, ExitNotFound},

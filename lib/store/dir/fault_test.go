@@ -85,6 +85,7 @@ func TestBrokenCalls(t *testing.T) {
 	}{
 		{"Create", "write", full, smq.ErrNoSpace, false},
 		{"Create", "write", syscall.EDQUOT, smq.ErrNoSpace, false},
+		{"Create", "write", syscall.EFBIG, smq.ErrNoSpace, false},
 		{"Create", "write", lost, lost, false},
 		{"Create", "sync", full, smq.ErrNoSpace, false},
 		{"Create", "sync", lost, lost, false},

@@ -26,9 +26,10 @@ func syncDir(path string) error {
 	return errors.Join(err, d.Close())
 }
 
-// noSpace reports whether a disk, or somebody's share of it, is full.
+// noSpace reports whether a disk, or somebody's share of it, is full, or the file
+// would be larger than this process may write (ulimit -f).
 func noSpace(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG)
 }
 
 // isLink reports whether an open failed because a link was not followed.
