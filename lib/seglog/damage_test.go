@@ -35,9 +35,11 @@ func TestDamageConcernsOnePartition(t *testing.T) {
 		l := mustOpen(t, config(st, ident(1, 0, 3)))
 		acks := newCollector()
 		for round := range int32(3) {
+			var together []Batch // so that they share a chunk
 			for p := range int32(3) {
-				appendTo(l, acks, Batch{ID: uint64(3*round + p), Partition: p, Bytes: batchOf(t, 7, 0, round, "value")})
+				together = append(together, Batch{ID: uint64(3*round + p), Partition: p, Bytes: batchOf(t, 7, 0, round, "value")})
 			}
+			appendTo(l, acks, together...)
 			time.Sleep(time.Second)
 		}
 		if _, err := l.Seal(t.Context()); err != nil {

@@ -169,7 +169,7 @@ func TestLate(t *testing.T) {
 			if changed(t, inner) {
 				t.Errorf("%v has arrived early", kind)
 			}
-			time.Sleep(1)
+			time.Sleep(time.Nanosecond)
 			synctest.Wait()
 			if !changed(t, inner) {
 				t.Errorf("%v has not arrived", kind)
