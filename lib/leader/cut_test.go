@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -207,13 +208,17 @@ func (u *unsure) Create(ctx context.Context, path string, content []store.Part) 
 	return u.change(func() error { return u.Store.Create(context.WithoutCancel(ctx), path, content) })
 }
 
-func (u *unsure) Replace(ctx context.Context, path string, data []byte, v store.Version) (out store.Version, err error) {
-	err = u.change(func() error {
+func (u *unsure) Replace(ctx context.Context, path string, data []byte, v store.Version) (store.Version, error) {
+	var next atomic.Pointer[store.Version] // it may come when nobody waits any more
+	err := u.change(func() error {
 		got, err := u.Store.Replace(context.WithoutCancel(ctx), path, data, v)
-		out = got
+		next.Store(&got)
 		return err
 	})
-	return out, err
+	if err != nil {
+		return "", err
+	}
+	return *next.Load(), nil
 }
 
 func TestOutcomesUnknown(t *testing.T) {
