@@ -24,7 +24,8 @@ type Env struct {
 
 	Flags Flags // the flags that every command knows
 
-	atWork atomic.Pointer[Progress] // what draws on standard error at present
+	atWork    atomic.Pointer[Progress] // what draws on standard error at present
+	lastThing atomic.Pointer[func()]   // before a second signal ends the process
 }
 
 // NewEnv is the Env of this process.

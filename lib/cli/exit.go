@@ -27,7 +27,7 @@ const (
 // ExitCodes is the paragraph of the help texts that states them.
 const ExitCodes = `Exit codes: 0 done; 1 failed; 2 wrong usage; 3 partly delivered; 4 not found;
 5 unreachable or timed out; 6 refused (exists, conflict, not allowed);
-10 unhealthy; 130 and 143 interrupted by SIGINT and SIGTERM.`
+10 unhealthy; 130, 131 and 143 interrupted by SIGINT, SIGQUIT and SIGTERM.`
 
 // exitTable maps kinds of errors to exit codes; the first that matches counts.
 var exitTable = []struct {
@@ -115,6 +115,8 @@ func signalName(s syscall.Signal) string {
 		return "SIGINT"
 	case syscall.SIGTERM:
 		return "SIGTERM"
+	case syscall.SIGQUIT:
+		return "SIGQUIT"
 	}
 	return s.String()
 }

@@ -14,7 +14,7 @@ import (
 // command tree.
 func Main(name string, build func(*Env) *cobra.Command) {
 	e := NewEnv(name)
-	ctx, stop := withSignals(context.Background(), e.Stderr, name)
+	ctx, stop := withSignals(context.Background(), e)
 	code := e.Run(ctx, build, os.Args[1:])
 	stop()
 	os.Exit(code)
