@@ -96,6 +96,7 @@ func up(ctx context.Context, e *cli.Env, o *upOptions) error {
 			return err
 		}
 	}
+	node.LimitMemory(e.Getenv, int64(o.brokers)*int64(o.memory))
 	registry := daemon.NewRegistry()
 	cluster, err := startLocal(ctx, local.Options{
 		Listener: listener, Brokers: o.brokers, StoreURL: o.store, DataDir: data,

@@ -112,6 +112,7 @@ func run(ctx context.Context, e *cli.Env, o *options) error {
 			return err
 		}
 	}
+	node.LimitMemory(e.Getenv, int64(o.memory))
 	registry := daemon.NewRegistry()
 	var running atomic.Pointer[node.Broker]
 	endpoints := daemon.Endpoints{Metrics: registry, Ready: func() error { return health(running.Load()) }, Pprof: o.pprof, Logger: logger}
