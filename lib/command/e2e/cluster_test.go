@@ -31,6 +31,7 @@ type daemon struct {
 	name   string
 	binary string
 	args   []string // besides addresses
+	wrap   []string // a command that runs the daemon; nil: it is run directly
 	addrs  struct{ GRPC, HTTP string }
 }
 
@@ -91,7 +92,12 @@ func (d *daemon) begin() {
 		listen, http = d.addrs.GRPC, d.addrs.HTTP
 	}
 	args := append([]string{"--listen", listen, "--http", http, "--addr-file", d.addrFile()}, d.args...)
-	d.process = d.r.start(d.name, d.binary, stdio{}, args...)
+	binary := d.binary
+	if d.wrap != nil {
+		args = slices.Concat(d.wrap[1:], []string{filepath.Join(bin, d.binary)}, args)
+		binary = d.wrap[0]
+	}
+	d.process = d.r.start(d.name, binary, stdio{}, args...)
 }
 
 // awaitReady waits until the daemon has written its address file.

@@ -49,6 +49,3 @@ func statusBytes(status, name string) int64 {
 	}
 	return kib << 10
 }
-
-// peakMemory is the most that a process which has ended ever held, in bytes.
-func peakMemory(usage *syscall.Rusage) int64 { return int64(usage.Maxrss) << 10 }

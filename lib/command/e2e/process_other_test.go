@@ -37,6 +37,3 @@ func processColumn(pid int, name string) ([]byte, error) {
 	out, err := exec.Command("ps", "-o", name+"=", "-p", strconv.Itoa(pid)).Output()
 	return bytes.TrimSpace(out), err
 }
-
-// peakMemory is the most that a process which has ended ever held, in bytes.
-func peakMemory(usage *syscall.Rusage) int64 { return int64(usage.Maxrss) }

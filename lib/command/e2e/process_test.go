@@ -173,6 +173,25 @@ func (p *process) ended() bool {
 	}
 }
 
+// watchMemory looks at what the child holds in memory until it ends, and returns
+// the most that was seen, in bytes. What the system counts for a child that has
+// ended begins with its parent's memory, and so is of no use.
+func watchMemory(p *process) int64 {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	var most int64
+	for {
+		if _, peak, err := memoryOf(p.cmd.Process.Pid); err == nil {
+			most = max(most, peak)
+		}
+		select {
+		case <-p.done:
+			return most
+		case <-tick.C:
+		}
+	}
+}
+
 // logFile is what processes of a name have written to standard error.
 type logFile struct {
 	mu   sync.Mutex

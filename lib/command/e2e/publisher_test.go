@@ -33,12 +33,13 @@ type publisher struct {
 	change *sync.Cond
 	fed    int           // how many messages have been written to the feed
 	least  int           // how many there have to be
+	window int           // how many may be under way
 	ending bool          // no more than least
 	acks   map[int]place // by number; the offset may be unknown
 	bad    []string      // reports that are not acks
 }
 
-// window is how many messages are under way.
+// window is how many messages are under way, unless a test says otherwise.
 const window = 3000
 
 // unknownOffset is that of an ack which does not tell it: the batch was found
@@ -60,7 +61,7 @@ func (c *cluster) publishFrom(first int, name, topic string, line func(n int) st
 		c.t.Fatal(err)
 	}
 	reports, out := io.Pipe()
-	p := &publisher{line: line, first: first, feed: feed, read: make(chan struct{}), acks: make(map[int]place)}
+	p := &publisher{line: line, first: first, window: window, feed: feed, read: make(chan struct{}), acks: make(map[int]place)}
 	p.change = sync.NewCond(&p.mu)
 	args = append([]string{topic, "--report", "--master", c.masterList()}, args...)
 	p.process = c.start(name, "smq-pub", stdio{in: in, out: out}, args...)
@@ -75,6 +76,14 @@ func (c *cluster) publishFrom(first int, name, topic string, line func(n int) st
 		p.change.Broadcast()
 	}()
 	return p
+}
+
+// setWindow changes how many messages are under way.
+func (p *publisher) setWindow(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.window = n
+	p.change.Broadcast()
 }
 
 // write feeds the publisher until there is no more to publish, or it has ended.
@@ -105,7 +114,7 @@ func (p *publisher) next() (from, to int, more bool) {
 		if p.ended() || p.ending && p.fed >= p.least {
 			return 0, 0, false
 		}
-		to = len(p.acks) + window
+		to = len(p.acks) + p.window
 		if p.ending {
 			to = min(to, p.least)
 		}
@@ -150,6 +159,13 @@ func (p *publisher) take(line []byte) {
 		at.offset = *r.Offset
 	}
 	p.acks[number] = at
+}
+
+// sent is how many messages it has been fed.
+func (p *publisher) sent() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.fed
 }
 
 // acked is how many messages are acked.

@@ -183,3 +183,27 @@ func (s *subscriber) checkAcks(acks map[int]place) {
 		s.t.Errorf("%d of %d acks do not hold", wrong, len(acks))
 	}
 }
+
+// checkKnown says what is wrong with what has come, of which only so much is
+// known that nothing is there twice, or out of order.
+func (s *subscriber) checkKnown() {
+	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.problems {
+		s.t.Errorf("%s: %s", s.name, p)
+	}
+}
+
+// readStored reads all of a topic and compares it with acks. It returns how many
+// messages there are: also messages that were not acked may be stored.
+func (c *cluster) readStored(name, topic string, p *publisher) int {
+	c.t.Helper()
+	read := c.subscribe(name, topic, "--until", "end")
+	if code := read.exit(); code != 0 {
+		c.t.Errorf("%s ended with exit code %d", name, code)
+	}
+	read.checkKnown()
+	read.checkAcks(p.places())
+	return read.count()
+}
