@@ -118,7 +118,7 @@ func (c *Client) Cluster(ctx context.Context) (*smqpb.ClusterInfo, error) {
 	defer cancel()
 	info, err := c.cluster.Info(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("ask the masters: %w", closedOr(ctx, err))
+		return nil, closedOr(ctx, err)
 	}
 	return info, nil
 }

@@ -48,16 +48,17 @@ func NewCluster(masters []string, conns *Conns, logger *slog.Logger) *Cluster {
 // Info tells where everything is, from the leading master when it can be asked,
 // else from any that answers. It goes on trying until ctx ends; the error then
 // is an smq.ErrUnavailable, and ctx's error, and names the addresses tried.
-// smq.ErrInvalid at once when none of the addresses can be a master's.
+// smq.ErrInvalid at once when none of the addresses can be a master's, and
+// smq.ErrUnavailable at once when other kinds of servers answer at all of them.
 func (c *Cluster) Info(ctx context.Context) (*smqpb.ClusterInfo, error) {
 	var p pause
 	for {
 		info, err := c.askMasters(ctx)
-		if err == nil || onlyInvalid(err) {
+		if err == nil || isFinal(err) {
 			return info, err
 		}
 		if ended := p.wait(ctx); ended != nil {
-			return nil, fmt.Errorf("%w: no master answers (%w): %w", smq.ErrUnavailable, ended, err)
+			return nil, &worded{"no master answers at " + err.Error(), []error{smq.ErrUnavailable, ended, err}}
 		}
 		c.logger.Debug("no master answers yet", "error", err)
 	}
@@ -108,13 +109,15 @@ func (a attempts) Error() string {
 
 func (a attempts) Unwrap() []error { return a }
 
-// onlyInvalid reports whether nothing else can come of further attempts.
-func onlyInvalid(err error) bool {
+// isFinal reports whether nothing else can come of further attempts.
+func isFinal(err error) bool {
 	var all attempts
 	if !errors.As(err, &all) {
-		return errors.Is(err, smq.ErrInvalid)
+		all = attempts{err}
 	}
-	return !slices.ContainsFunc(all, func(err error) bool { return !errors.Is(err, smq.ErrInvalid) })
+	return !slices.ContainsFunc(all, func(err error) bool {
+		return !errors.Is(err, smq.ErrInvalid) && !errors.Is(err, errForeign)
+	})
 }
 
 func (c *Cluster) askMaster(ctx context.Context, addr string) (*smqpb.ClusterInfo, error) {
@@ -125,8 +128,11 @@ func (c *Cluster) askMaster(ctx context.Context, addr string) (*smqpb.ClusterInf
 	ctx, cancel := context.WithTimeout(ctx, masterTimeout)
 	defer cancel()
 	info, err := smqpb.NewMasterClient(conn).Cluster(ctx, &smqpb.ClusterRequest{})
-	if err != nil {
-		return nil, fmt.Errorf("master %s: %w", addr, err)
+	switch {
+	case errors.Is(err, errForeign):
+		return nil, &worded{addr + " is not an SMQ master", []error{smq.ErrUnavailable, errForeign}}
+	case err != nil:
+		return nil, &worded{fmt.Sprintf("%s (%v)", addr, err), []error{err}}
 	}
 	return info, nil
 }
@@ -189,7 +195,8 @@ func (c *Cluster) Master(ctx context.Context) (smqpb.MasterClient, string, error
 // leads, call is made again with that one; when the leader is unavailable or
 // draining, or there is none, again after a pause and with whoever leads then;
 // until it succeeds, fails in another way or ctx ends. The error then is the
-// last one seen.
+// last one that says more than that ctx has ended: ErrNoBroker when there is no
+// broker.
 //
 // A call that ended in smq.ErrUnavailable may have taken effect. Making it again
 // is harmless: everything that a leader does can be repeated, except that
@@ -197,14 +204,19 @@ func (c *Cluster) Master(ctx context.Context) (smqpb.MasterClient, string, error
 // tell this from a topic that somebody else created.
 func (c *Cluster) Leader(ctx context.Context, call func(ctx context.Context, l smqpb.LeaderClient) error) error {
 	var p pause
+	var last error
 	for hops := 0; ; hops++ {
 		addr, err := c.leaderAddress(ctx)
 		if err == nil {
 			err = c.callLeader(ctx, addr, call)
 		}
-		if err == nil || ctx.Err() != nil || !leaderMoved(err) {
+		switch {
+		case err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) && last != nil:
+			return &worded{last.Error(), []error{last, ctx.Err()}}
+		case err == nil, ctx.Err() != nil, !leaderMoved(err):
 			return err
 		}
+		last = err
 		next := leaderHint(err)
 		if next == addr {
 			next = ""
@@ -260,6 +272,9 @@ func (c *Cluster) leaderAddress(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if addr = info.GetLeader().GetAddress(); addr == "" {
+		if len(info.GetBrokers()) == 0 {
+			return "", ErrNoBroker
+		}
 		return "", fmt.Errorf("%w: no broker leads yet (%s)", smq.ErrUnavailable, describe(info))
 	}
 	c.setLeader("", addr)
@@ -270,9 +285,6 @@ func describe(info *smqpb.ClusterInfo) string {
 	var brokers []string
 	for _, b := range info.GetBrokers() {
 		brokers = append(brokers, b.GetAddress())
-	}
-	if len(brokers) == 0 {
-		return "no broker has joined"
 	}
 	return "brokers: " + strings.Join(brokers, ", ")
 }

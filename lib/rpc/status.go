@@ -35,8 +35,8 @@ func ToStatus(err error) error {
 
 // FromStatus is the error that a call ended with, seen by the caller: the
 // remote's error as FromErrorInfo gives it, or what gRPC itself ran into,
-// wrapping the sentinel that fits (unavailable, timed out, too large, invalid
-// for a method that the other end does not have). When the caller's own context
+// in words without gRPC's own, wrapping the sentinel that fits (unavailable, timed
+// out, too large, invalid for a method that the other end does not have). When the caller's own context
 // has ended it is that context's error too. nil and io.EOF stay what they are.
 // The interceptors of Dial apply it.
 func FromStatus(err error) error {
@@ -52,7 +52,11 @@ func FromStatus(err error) error {
 			return FromErrorInfo(info)
 		}
 	}
-	return &remoteError{text: st.Message(), cause: causeOfCode(st.Code())}
+	cause := causeOfCode(st.Code())
+	if isForeign(st) {
+		cause = errors.Join(errForeign, cause)
+	}
+	return &remoteError{text: reason(st), cause: cause}
 }
 
 // causeOfCode interprets a status that no handler of ours made.

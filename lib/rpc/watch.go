@@ -23,7 +23,7 @@ type watcher struct {
 func (w *watcher) connect(ctx context.Context, addr string) (net.Conn, error) {
 	raw, err := w.dial(ctx, addr)
 	if err != nil {
-		return nil, err
+		return nil, dialError(err)
 	}
 	c := &watchedConn{Conn: raw, closed: make(chan struct{})}
 	go w.watch(c)
