@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -70,8 +71,12 @@ type demo struct {
 	dir     string
 	store   string // URL
 	master  *local.Child
-	brokers []*local.Child
+	brokers []*local.Child // those that live
 	client  *client.Client
+
+	mu       sync.Mutex     // guards what follows; held while removing
+	children []*local.Child // all that were started
+	removed  bool
 }
 
 func runDemo(ctx context.Context, e *cli.Env, text []byte) (err error) {
@@ -81,7 +86,8 @@ func runDemo(ctx context.Context, e *cli.Env, text []byte) (err error) {
 		return err
 	}
 	d.store = "dir://" + filepath.ToSlash(filepath.Join(d.dir, "store"))
-	defer func() { err = errors.Join(err, d.cleanUp()) }()
+	e.OnSecondSignal(func() { _ = d.remove() }) // nobody is left to tell
+	defer func() { err = errors.Join(err, d.stop(ctx), d.remove()) }()
 	for _, step := range []func(context.Context) error{
 		d.start,
 		func(ctx context.Context) error { return d.roundTrip(ctx, text) },
@@ -111,12 +117,12 @@ func (d *demo) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, upTimeout)
 	defer cancel()
 	var err error
-	d.master, err = local.StartChild(ctx, d.dir, "master", "smq-master", "--store", d.store, "--data", filepath.Join(d.dir, "master"))
+	d.master, err = d.startChild(ctx, "master", "smq-master", "--store", d.store, "--data", filepath.Join(d.dir, "master"))
 	if err != nil {
 		return err
 	}
 	for i := range demoBrokers {
-		b, err := local.StartChild(ctx, d.dir, fmt.Sprintf("broker-%d", i+1), "smq-broker", "--master", d.master.Address)
+		b, err := d.startChild(ctx, fmt.Sprintf("broker-%d", i+1), "smq-broker", "--master", d.master.Address)
 		if err != nil {
 			return err
 		}
@@ -126,6 +132,17 @@ func (d *demo) start(ctx context.Context) error {
 		return err
 	}
 	return d.say("started a master and %d brokers, each a process of its own; messages go to %s", demoBrokers, d.store)
+}
+
+func (d *demo) startChild(ctx context.Context, name, binary string, args ...string) (*local.Child, error) {
+	c, err := local.StartChild(ctx, d.dir, name, binary, args...)
+	if err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.children = append(d.children, c)
+	return c, nil
 }
 
 var (
@@ -190,13 +207,13 @@ func (d *demo) verify(ctx context.Context) error {
 	return nil
 }
 
-// cleanUp stops whatever runs and removes the directory.
-func (d *demo) cleanUp() error {
+// stop ends what runs in good order, or at once when ctx ends.
+func (d *demo) stop(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, upTimeout)
+	defer cancel()
 	if d.client != nil {
 		_ = d.client.Close() // nothing is under way
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), upTimeout)
-	defer cancel()
 	var failed error
 	for _, b := range d.brokers {
 		failed = errors.Join(failed, b.Stop(ctx))
@@ -204,5 +221,20 @@ func (d *demo) cleanUp() error {
 	if d.master != nil {
 		failed = errors.Join(failed, d.master.Stop(ctx))
 	}
-	return errors.Join(failed, os.RemoveAll(d.dir))
+	return failed
+}
+
+// remove ends at once whatever still runs, and removes the directory. A second
+// call, also at the same time, returns when that is done.
+func (d *demo) remove() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.removed {
+		return nil
+	}
+	d.removed = true
+	for _, c := range d.children {
+		c.Kill()
+	}
+	return os.RemoveAll(d.dir)
 }

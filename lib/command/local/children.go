@@ -46,6 +46,7 @@ func StartChild(ctx context.Context, dir, name, binary string, args ...string) (
 	addrFile := filepath.Join(dir, name+".json")
 	c.cmd = exec.Command(program, append([]string{RunAs, binary, "--listen", "127.0.0.1:0", "--http", "off", "--addr-file", addrFile}, args...)...)
 	c.cmd.Args[0] = os.Args[0]
+	c.cmd.SysProcAttr = apart()
 	if err := c.start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}

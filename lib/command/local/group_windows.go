@@ -1,0 +1,9 @@
+package local
+
+import "syscall"
+
+// apart puts a child into a process group of its own: a Ctrl-C on the console
+// is for the parent, which ends its children itself and in its own order.
+func apart() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
+}
