@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -179,10 +180,13 @@ func deliver(ctx context.Context, e *cli.Env, p *pump, inputs []input, progress 
 	publishing, cancel := graceful(ctx, time.Duration(e.Flags.Timeout))
 	defer cancel()
 	total := totalSize(inputs)
-	shown := e.StartProgress(progress, func() cli.ProgressState {
-		t, _ := p.tally.state()
-		return cli.ProgressState{Done: p.read.Load(), Total: total, Text: fmt.Sprintf("%d sent, %d acked", t.sent, t.acked)}
-	})
+	var shown *cli.Progress
+	if progress || !typed(e, inputs) {
+		shown = e.StartProgress(progress, func() cli.ProgressState {
+			t, _ := p.tally.state()
+			return cli.ProgressState{Done: p.read.Load(), Total: total, Text: fmt.Sprintf("%d sent, %d acked", t.sent, t.acked)}
+		})
+	}
 	inputErr := p.run(publishing, ctx, inputs)
 	closeErr := p.to.Close(publishing)
 	shown.Stop()
@@ -192,6 +196,12 @@ func deliver(ctx context.Context, e *cli.Env, p *pump, inputs []input, progress 
 		e.Warnf("%d bytes of an unfinished message were read and not sent", n)
 	}
 	return verdict(t, context.Cause(ctx), inputErr, failure, closeErr)
+}
+
+// typed reports whether somebody types the input: progress would be drawn over
+// the line that he is at.
+func typed(e *cli.Env, inputs []input) bool {
+	return e.StdinTerminal && slices.ContainsFunc(inputs, func(in input) bool { return in.stdin })
 }
 
 // unfinished is how many bytes of an incomplete message a stopped source holds.

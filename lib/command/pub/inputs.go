@@ -5,15 +5,17 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/seaweedmq/smq/lib/cli"
 )
 
 // input is a file, or standard input, to be read.
 type input struct {
-	name string
-	info os.FileInfo // nil when nothing is known
-	open func() (io.ReadCloser, error)
+	name  string
+	stdin bool
+	info  os.FileInfo // nil when nothing is known
+	open  func() (io.ReadCloser, error)
 }
 
 // findInputs checks the files before anything is sent: a mistyped name must
@@ -42,7 +44,7 @@ func findInputs(e *cli.Env, files []string) ([]input, error) {
 }
 
 func standardInput(stdin io.Reader) input {
-	in := input{name: "standard input", open: func() (io.ReadCloser, error) { return io.NopCloser(stdin), nil }}
+	in := input{name: "standard input", stdin: true, open: func() (io.ReadCloser, error) { return io.NopCloser(stdin), nil }}
 	if f, ok := stdin.(*os.File); ok {
 		if info, err := f.Stat(); err == nil {
 			in.info = info
@@ -57,7 +59,8 @@ func joined(inputs []input) []input {
 	if len(inputs) == 1 {
 		return inputs
 	}
-	return []input{{name: inputs[0].name + " and more", open: func() (io.ReadCloser, error) {
+	stdin := slices.ContainsFunc(inputs, func(in input) bool { return in.stdin })
+	return []input{{name: inputs[0].name + " and more", stdin: stdin, open: func() (io.ReadCloser, error) {
 		return &chain{inputs: inputs}, nil
 	}}}
 }
