@@ -32,6 +32,9 @@ type Cluster struct {
 	masters []string
 	conns   *Conns
 	logger  *slog.Logger
+	// What the log is told of masters that do not answer, and of a leading
+	// broker that does not.
+	masterless, leaderless outage
 
 	mu      sync.Mutex
 	learned []string // masters that answers named and the list does not
@@ -40,9 +43,14 @@ type Cluster struct {
 }
 
 // NewCluster makes a Cluster of the given masters' gRPC addresses, which
-// connects through conns. A nil logger logs nothing.
+// connects through conns. The logger, if not nil, is warned when nobody has
+// answered for two seconds, and is told when somebody does again.
 func NewCluster(masters []string, conns *Conns, logger *slog.Logger) *Cluster {
-	return &Cluster{masters: slices.Clone(masters), conns: conns, logger: orDiscard(logger)}
+	return &Cluster{
+		masters: slices.Clone(masters), conns: conns, logger: orDiscard(logger),
+		masterless: outage{failing: "no master answers", over: "a master answers again"},
+		leaderless: outage{failing: "no leading broker answers", over: "the leading broker answers again"},
+	}
 }
 
 // Info tells where everything is, from the leading master when it can be asked,
@@ -54,8 +62,14 @@ func (c *Cluster) Info(ctx context.Context) (*smqpb.ClusterInfo, error) {
 	var p pause
 	for {
 		info, err := c.askMasters(ctx)
+		if err == nil {
+			c.masterless.worked(c.logger)
+		}
 		if err == nil || isFinal(err) {
 			return info, err
+		}
+		if ctx.Err() == nil {
+			c.masterless.failed(c.logger, err)
 		}
 		if ended := p.wait(ctx); ended != nil {
 			return nil, &worded{"no master answers at " + err.Error(), []error{smq.ErrUnavailable, ended, err}}
@@ -210,6 +224,9 @@ func (c *Cluster) Leader(ctx context.Context, call func(ctx context.Context, l s
 		if err == nil {
 			err = c.callLeader(ctx, addr, call)
 		}
+		if err == nil {
+			c.leaderless.worked(c.logger)
+		}
 		switch {
 		case err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) && last != nil:
 			return &worded{last.Error(), []error{last, ctx.Err()}}
@@ -217,6 +234,7 @@ func (c *Cluster) Leader(ctx context.Context, call func(ctx context.Context, l s
 			return err
 		}
 		last = err
+		c.leaderless.failed(c.logger, err)
 		next := leaderHint(err)
 		if next == addr {
 			next = ""

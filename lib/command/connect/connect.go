@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,35 +16,20 @@ import (
 	"github.com/seaweedmq/smq/lib/smq"
 )
 
-// silence is how long a command waits for a master before it says so.
-const silence = 2 * time.Second
-
-// Dial connects to the masters that --master names, within --timeout. When that
-// takes a while it says what it waits for, unless -q.
+// Dial connects to the masters that --master names, within --timeout. What the
+// client has to get around, now and later, is told in lines on standard error,
+// unless -q; with -v it goes to logger instead.
 func Dial(ctx context.Context, e *cli.Env, logger *slog.Logger) (*client.Client, error) {
 	ctx, cancel := e.WithTimeout(ctx)
 	defer cancel()
-	defer sayLater(silence, func() { e.Infof("waiting for a master at %s", strings.Join(e.Flags.Masters, ", ")) })()
+	if !e.Flags.Verbose {
+		logger = slog.New(lines{e: e})
+	}
 	c, err := client.Connect(ctx, client.Config{Masters: e.Flags.Masters, Logger: logger})
 	if errors.Is(err, smq.ErrUnavailable) {
 		err = fmt.Errorf("%w; start one (smq-admin up) or name it with --master or SMQ_MASTER", err)
 	}
 	return c, err
-}
-
-// sayLater calls say after d, unless it is stopped before. Once stop has
-// returned, say is not under way either.
-func sayLater(d time.Duration, say func()) (stop func()) {
-	said := make(chan struct{})
-	timer := time.AfterFunc(d, func() {
-		defer close(said)
-		say()
-	})
-	return func() {
-		if !timer.Stop() {
-			<-said
-		}
-	}
 }
 
 // completionTimeout bounds how long a shell waits for completions.

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"log/slog"
 	"net"
-	"strings"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/seaweedmq/smq/lib/cli"
@@ -36,16 +34,17 @@ func TestDialNamesWhatIsMissing(t *testing.T) {
 	}
 }
 
-func TestSayLater(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var said strings.Builder
-		say := func() { said.WriteString("x") }
-		sayLater(time.Second, say)()
-		stop := sayLater(time.Second, say)
-		time.Sleep(time.Second)
-		stop()
-		if said.String() != "x" {
-			t.Errorf("said %q", said.String())
-		}
-	})
+func TestLinesForPeople(t *testing.T) {
+	var stderr bytes.Buffer
+	e := &cli.Env{Name: "smq-test", Stderr: &stderr}
+	log := slog.New(lines{e: e}).With("topic", "t")
+	log.Debug("unheard of")
+	log.Warn("no acks for 3s, trying again", "error", smq.ErrNoSpace)
+	log.Info("acks come again", "after", 5*time.Second)
+	e.Flags.Quiet = true
+	log.Warn("not with -q")
+	want := "smq-test: warning: no acks for 3s, trying again, topic t: no space left\nsmq-test: acks come again, topic t, after 5s\n"
+	if got := stderr.String(); got != want {
+		t.Errorf("got %q\nwant %q", got, want)
+	}
 }
