@@ -42,9 +42,9 @@ func NewDecoder(r io.Reader) *Decoder {
 }
 
 // Decode reads the next envelope into m, whose slices are valid until the next
-// call. It returns io.EOF at the end. Any other error ends the stream: an
-// smq.ErrInvalid where the text is no envelope, an smq.ErrTooLarge, or the
-// reader's own.
+// call. It returns io.EOF at the end. An smq.ErrInvalid that is no *SyntaxError
+// tells of JSON that is no envelope; the next call goes on behind it. Any other
+// error ends the stream: a *SyntaxError, an smq.ErrTooLarge, or the reader's own.
 func (d *Decoder) Decode(m *Message) error {
 	text, err := d.document()
 	if err != nil {
@@ -101,13 +101,23 @@ func (d *Decoder) nextLine() ([]byte, error) {
 	}
 }
 
+// SyntaxError says that a text is no JSON, an smq.ErrInvalid. Where it goes on
+// behind that nobody can tell.
+type SyntaxError struct{ text string }
+
+// Error says what is wrong with the text.
+func (e *SyntaxError) Error() string { return smq.ErrInvalid.Error() + " JSON: " + e.text }
+
+// Unwrap gives smq.ErrInvalid.
+func (e *SyntaxError) Unwrap() error { return smq.ErrInvalid }
+
 func explain(err error) error {
 	var syntax *json.SyntaxError
 	switch {
 	case errors.As(err, &syntax):
-		return fmt.Errorf("%w JSON: %s", smq.ErrInvalid, syntax.Error())
+		return &SyntaxError{syntax.Error()}
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return fmt.Errorf("%w JSON: the input ends in the middle of an envelope", smq.ErrInvalid)
+		return &SyntaxError{"the input ends in the middle of an envelope"}
 	}
 	return err
 }

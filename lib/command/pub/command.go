@@ -35,7 +35,10 @@ Formats (-f):
 Messages without a key all go to one partition, picked at random for each run,
 so one pipe keeps one order; --spread gives that up. A message has at most
 16 MiB. The first message that fails ends the reading, unless --failed-to keeps
-what fails. SIGINT and SIGTERM: what was read is still sent, then it ends with
+what fails. It cannot keep what cannot be read: of lines, one that is too large,
+and of json, what is no envelope, are left out, told of and counted as failed.
+Broken JSON, and any fault in the other formats, ends the reading all the same,
+since nobody can tell where the next message begins. SIGINT and SIGTERM: what was read is still sent, then it ends with
 130 or 143; a second signal ends it at once.
 
 ` + cli.ExitCodes
@@ -100,6 +103,9 @@ func prepare(e *cli.Env, cmd *cobra.Command, o *options, args []string) (job, er
 	if err != nil {
 		return job{}, err
 	}
+	if err := o.checkFailures(inputs); err != nil {
+		return job{}, err
+	}
 	if o.format == "raw" && !o.each {
 		inputs = joined(inputs)
 	}
@@ -125,7 +131,7 @@ func run(ctx context.Context, e *cli.Env, cmd *cobra.Command, o *options, args [
 			return err
 		}
 	}
-	failures, err := o.openFailures(j.inputs)
+	failures, err := o.openFailures()
 	if err != nil {
 		return err
 	}
@@ -145,7 +151,7 @@ func run(ctx context.Context, e *cli.Env, cmd *cobra.Command, o *options, args [
 	if err != nil {
 		return err
 	}
-	flow := &pump{source: j.source, to: p, tally: t, pace: j.pace}
+	flow := &pump{source: j.source, to: p, tally: t, pace: j.pace, warn: e.Warnf}
 	if o.tee {
 		flow.tee = e.Stdout
 	}

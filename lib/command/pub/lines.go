@@ -21,10 +21,11 @@ type lines struct {
 	start  int // of what was not handed out yet
 	end    int // of what was read
 	err    error
+	within bool // a line that is too large and was not handed out
 }
 
 func (l *lines) reset(r io.Reader) {
-	l.reader, l.start, l.end, l.err = r, 0, 0, nil
+	l.reader, l.start, l.end, l.err, l.within = r, 0, 0, nil, false
 	if l.buffer == nil {
 		l.buffer = make([]byte, lineBuffer)
 	}
@@ -48,6 +49,9 @@ func (l *lines) next(m *client.Message) error {
 // line returns the next line without its delimiter. When nothing is left, it
 // returns why the input ended.
 func (l *lines) line() ([]byte, error) {
+	if l.within {
+		l.skip()
+	}
 	searched := 0 // bytes from start on that hold no delimiter
 	for {
 		if at := l.find(l.buffer[l.start+searched : l.end]); at >= 0 {
@@ -61,8 +65,26 @@ func (l *lines) line() ([]byte, error) {
 			return l.last()
 		}
 		if searched > smq.MaxMessageSize+len(l.key) {
-			return nil, errTooLarge
+			l.within = true
+			return nil, badMessage{errTooLarge}
 		}
+		l.read()
+	}
+}
+
+// skip goes on behind the next delimiter, or to the end of the input.
+func (l *lines) skip() {
+	l.within = false
+	for {
+		if at := l.find(l.buffer[l.start:l.end]); at >= 0 {
+			l.start += at + len(l.delimiter)
+			return
+		}
+		if l.err != nil {
+			l.start = l.end
+			return
+		}
+		l.start = max(l.start, l.end-len(l.delimiter)+1) // a delimiter may have begun
 		l.read()
 	}
 }

@@ -1,6 +1,7 @@
 package pub
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"strconv"
@@ -68,7 +69,7 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.StringVar(&o.rate, "rate", "", "at most `N/s` messages or SIZE/s, for instance 1000/s or 10MB/s")
 	f.BoolVar(&o.create, "create", false, "make the topic if it is not there")
 	f.Int32Var(&o.partitions, "partitions", 0, "with --create, `N` partitions (default 64)")
-	f.StringVar(&o.failedTo, "failed-to", "", "write messages that are not acked to `FILE`, as envelopes (-f json)")
+	f.StringVar(&o.failedTo, "failed-to", "", "write messages that are not acked to `FILE`, as envelopes (-f json); it must be new or empty")
 	f.BoolVar(&o.tee, "tee", false, "pass the input on to standard output")
 	f.BoolVar(&o.report, "report", false, "write a line of JSON for each ack to standard output")
 	f.BoolVar(&o.progress, "progress", false, "show progress, also off a terminal (on by default on one)")
@@ -207,18 +208,32 @@ func parseRate(text string) (*pace, error) {
 	return nil, cli.Usagef("rate %q: write for instance 1000/s for messages, or 10MB/s", text)
 }
 
-// openFailures makes the file of --failed-to, which must not be an input. It
-// returns nil when there is no such flag.
-func (o *options) openFailures(inputs []input) (*os.File, error) {
+// checkFailures refuses a file of --failed-to that is an input, or that holds
+// something: most likely what an earlier run could not publish.
+func (o *options) checkFailures(inputs []input) error {
+	if o.failedTo == "" {
+		return nil
+	}
+	target, err := os.Stat(o.failedTo)
+	if err != nil {
+		return nil // it is made, or that says what is wrong
+	}
+	for _, in := range inputs {
+		if in.info != nil && os.SameFile(in.info, target) {
+			return cli.Usagef("--failed-to %s is also the input %s", o.failedTo, in.name)
+		}
+	}
+	if target.Mode().IsRegular() && target.Size() > 0 {
+		return fmt.Errorf("--failed-to %s: %w and is not empty; publish what it holds (-f json), or name another file", o.failedTo, smq.ErrExists)
+	}
+	return nil
+}
+
+// openFailures makes the file of --failed-to; it returns nil when there is no
+// such flag.
+func (o *options) openFailures() (*os.File, error) {
 	if o.failedTo == "" {
 		return nil, nil
 	}
-	if target, err := os.Stat(o.failedTo); err == nil {
-		for _, in := range inputs {
-			if in.info != nil && os.SameFile(in.info, target) {
-				return nil, cli.Usagef("--failed-to %s is also the input %s", o.failedTo, in.name)
-			}
-		}
-	}
-	return os.Create(o.failedTo)
+	return os.OpenFile(o.failedTo, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666)
 }

@@ -27,6 +27,7 @@ type pump struct {
 	tally  *tally
 	tee    io.Writer // gets all that is read; nil: nobody does
 	pace   *pace     // nil: no limit
+	warn   func(format string, args ...any)
 
 	read atomic.Int64 // bytes of input so far
 	next uint64       // token of the next message
@@ -67,7 +68,7 @@ func (p *pump) runInput(ctx, reading context.Context, in input) error {
 		reader = io.TeeReader(reader, p.tee)
 	}
 	p.source.reset(newFeed(reader, reading.Done(), &p.read))
-	number, err := p.messages(ctx, reading)
+	number, err := p.messages(ctx, reading, in.name)
 	switch {
 	case err == nil, errors.Is(err, errStopped):
 		return err
@@ -80,16 +81,20 @@ func (p *pump) runInput(ctx, reading context.Context, in input) error {
 
 // messages publishes one input. It returns the number, from 1, of the message
 // that the error is about.
-func (p *pump) messages(ctx, reading context.Context) (number int, err error) {
+func (p *pump) messages(ctx, reading context.Context, name string) (number int, err error) {
 	var m client.Message
 	for number = 1; ; number++ {
 		if closed(p.tally.enough) {
 			return number, errStopped
 		}
-		if err := p.source.next(&m); err != nil {
-			if err == io.EOF {
-				err = nil
-			}
+		err := p.source.next(&m)
+		switch {
+		case err == io.EOF:
+			return number, nil
+		case err != nil && p.tally.keeps() && errors.As(err, new(badMessage)):
+			p.leaveOut(name, number, err)
+			continue
+		case err != nil:
 			return number, err
 		}
 		m.Token = p.next
@@ -98,8 +103,26 @@ func (p *pump) messages(ctx, reading context.Context) (number int, err error) {
 		p.tally.sending(&m)
 		if err := p.to.Publish(ctx, &m); err != nil {
 			p.tally.refused(&m, err)
+			if p.tally.keeps() && ctx.Err() == nil {
+				continue
+			}
 			return number, refusedError{err}
 		}
+	}
+}
+
+// maxWarnings is how many messages that are left out are told of one by one.
+const maxWarnings = 10
+
+// leaveOut passes over a message that cannot be read.
+func (p *pump) leaveOut(name string, number int, err error) {
+	p.next++ // it has a number, as others have
+	n := p.tally.unreadable(fmt.Errorf("%s, message %d: %w", name, number, err))
+	switch {
+	case n < maxWarnings:
+		p.warn("%s, message %d is left out: %v", name, number, err)
+	case n == maxWarnings:
+		p.warn("%s, message %d is left out, and more may be: %v", name, number, err)
 	}
 }
 

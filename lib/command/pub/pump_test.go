@@ -103,7 +103,7 @@ func newSetup(keep, report bool) *setup {
 	t := newTally(k, r)
 	s.fake.results = t.results
 	s.env = &cli.Env{Name: "smq-pub", Stderr: &s.errOut, Getenv: func(string) string { return "" }}
-	s.pump = &pump{source: plain(&lines{delimiter: []byte("\n")}), to: s.fake, tally: t}
+	s.pump = &pump{source: plain(&lines{delimiter: []byte("\n")}), to: s.fake, tally: t, warn: s.env.Warnf}
 	return s
 }
 
@@ -220,6 +220,53 @@ func TestBadInputIsNoUsageError(t *testing.T) {
 	err = s.deliver(t.Context(), "{\"value\":\"a\"}\nnonsense")
 	if cli.ExitCode(err, nil) != cli.ExitPartly {
 		t.Errorf("after a good one: %v", err)
+	}
+}
+
+// TestKeptFailuresEndNoReading goes on behind what cannot be read and what the
+// publisher does not take, when failures are kept.
+func TestKeptFailuresEndNoReading(t *testing.T) {
+	large := strings.Repeat("x", smq.MaxMessageSize+3<<20)
+	for name, test := range map[string]struct {
+		source source
+		text   string
+		want   string // the error
+	}{
+		"a large line":       {&lines{delimiter: []byte("--")}, "a--" + large + "--b--refused--c", "2 of 5 messages are not acked: file0, message 2: too large: "},
+		"the last is large":  {&lines{delimiter: []byte("\n")}, "a\nrefused\nb\nc\n" + large, "2 of 5 messages are not acked: "},
+		"JSON, not envelope": {&envelopes{}, `{"value":"a"} 5 {"value":"b"}` + "\n" + `{"value":"refused"}{"value":"c"}`, "2 of 5 messages are not acked: file0, message 2: invalid envelope"},
+	} {
+		s := newSetup(true, false)
+		s.pump.source = plain(test.source)
+		s.fake.refuse = func(m client.Message) error {
+			if string(m.Value) == "refused" {
+				return fmt.Errorf("%w partition 9", smq.ErrInvalid)
+			}
+			return nil
+		}
+		err := s.deliver(t.Context(), test.text)
+		if cli.ExitCode(err, nil) != cli.ExitPartly || !strings.HasPrefix(err.Error(), test.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got := s.fake.values(); got != "a b c" {
+			t.Errorf("%s: published %q", name, got)
+		}
+		if got := s.failed.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, `"refused"`) {
+			t.Errorf("%s: kept %q", name, got)
+		}
+		if got := s.errOut.String(); !strings.Contains(got, "is left out: ") || !strings.Contains(got, "(1 of the failed could not be read and are not kept)") {
+			t.Errorf("%s: stderr %q", name, got)
+		}
+	}
+}
+
+// TestBrokenJSONEndsReading keeps failures, but cannot tell what comes next.
+func TestBrokenJSONEndsReading(t *testing.T) {
+	s := newSetup(true, false)
+	s.pump.source = plain(&envelopes{})
+	err := s.deliver(t.Context(), `{"value":"a"} {"value" {"value":"b"}`)
+	if cli.ExitCode(err, nil) != cli.ExitPartly || !strings.Contains(err.Error(), "message 2: invalid JSON") {
+		t.Errorf("%v", err)
 	}
 }
 
@@ -410,8 +457,11 @@ func TestFailedToMustNotBeTheInput(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (&options{failedTo: path}).openFailures(inputs); cli.ExitCode(err, nil) != cli.ExitUsage {
+	if err := (&options{failedTo: path}).checkFailures(inputs); cli.ExitCode(err, nil) != cli.ExitUsage {
 		t.Errorf("got %v", err)
+	}
+	if err := (&options{failedTo: path}).checkFailures(nil); cli.ExitCode(err, nil) != cli.ExitRefused {
+		t.Errorf("no input, but not empty: %v", err)
 	}
 	if b, err := os.ReadFile(path); err != nil || string(b) != "x\n" {
 		t.Errorf("the input was touched: %q, %v", b, err)

@@ -26,6 +26,13 @@ type source interface {
 var errTooLarge = fmt.Errorf("%w: a message has at most %d MiB; split it (-d, or several files), "+
 	"or store it elsewhere and publish where it is", smq.ErrTooLarge, smq.MaxMessageSize>>20)
 
+// badMessage is what is wrong with a message that can be left out: the source
+// goes on behind it.
+type badMessage struct{ err error }
+
+func (e badMessage) Error() string { return e.err.Error() }
+func (e badMessage) Unwrap() error { return e.err }
+
 // whole makes one message of all the input.
 type whole struct {
 	reader io.Reader
@@ -113,7 +120,11 @@ type envelopes struct {
 func (e *envelopes) reset(r io.Reader) { e.decoder = envelope.NewDecoder(r) }
 
 func (e *envelopes) next(m *client.Message) error {
-	if err := e.decoder.Decode(&e.message); err != nil {
+	err := e.decoder.Decode(&e.message)
+	switch {
+	case errors.Is(err, smq.ErrInvalid) && !errors.As(err, new(*envelope.SyntaxError)):
+		return badMessage{err}
+	case err != nil:
 		return err
 	}
 	m.Key, m.Value, m.Timestamp = e.message.Key, e.message.Value, e.message.Timestamp

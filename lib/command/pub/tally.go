@@ -22,6 +22,7 @@ type totals struct {
 	acked   int64
 	failed  int64
 	unknown int64 // those of failed that may be stored all the same
+	left    int64 // those of failed that could not be read, and are kept nowhere
 }
 
 // line is the last line that is printed.
@@ -29,6 +30,9 @@ func (t totals) line(elapsed time.Duration) string {
 	text := fmt.Sprintf("sent %d, acked %d, failed %d, %d bytes, %v", t.sent, t.acked, t.failed, t.bytes, roundTime(elapsed))
 	if t.unknown > 0 {
 		text += fmt.Sprintf(" (%d of the failed may be stored)", t.unknown)
+	}
+	if t.left > 0 {
+		text += fmt.Sprintf(" (%d of the failed could not be read and are not kept)", t.left)
 	}
 	if seconds := elapsed.Seconds(); seconds >= 0.1 && t.acked > 0 {
 		text += fmt.Sprintf(", %.0f messages/s", float64(t.acked)/seconds)
@@ -55,6 +59,7 @@ type tally struct {
 
 	mu                     sync.Mutex // guards what follows
 	acked, failed, unknown int64
+	left                   int64                       // of failed: what could not be read
 	held                   map[uint64]envelope.Message // with failures: copies of what is not acked yet
 	err                    error                       // the first failure
 	ended                  bool                        // enough is closed
@@ -105,6 +110,21 @@ func copyBytes(b []byte) []byte {
 // refused tells of a message that the publisher did not take.
 func (t *tally) refused(m *client.Message, err error) {
 	t.results(client.Results{Partition: m.Partition, Tokens: []uint64{m.Token}, BaseOffset: -1, Err: fmt.Errorf("%w: %w", client.ErrNotStored, err)})
+}
+
+// keeps reports whether messages that fail are kept, so that others may follow.
+func (t *tally) keeps() bool { return t.failures != nil }
+
+// unreadable counts a message that cannot be read, and returns how many those
+// are.
+func (t *tally) unreadable(err error) int64 {
+	t.sent.Add(1)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.failed++
+	t.left++
+	t.end(err, false)
+	return t.left
 }
 
 // results is told by the publisher.
@@ -211,5 +231,5 @@ func (t *tally) end(err error, enough bool) {
 func (t *tally) state() (totals, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return totals{sent: t.sent.Load(), bytes: t.bytes.Load(), acked: t.acked, failed: t.failed, unknown: t.unknown}, t.err
+	return totals{sent: t.sent.Load(), bytes: t.bytes.Load(), acked: t.acked, failed: t.failed, unknown: t.unknown, left: t.left}, t.err
 }
