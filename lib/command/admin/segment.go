@@ -14,6 +14,7 @@ import (
 	"github.com/seaweedmq/smq/lib/cli"
 	"github.com/seaweedmq/smq/lib/client"
 	"github.com/seaweedmq/smq/lib/command/connect"
+	"github.com/seaweedmq/smq/lib/rpc"
 	"github.com/seaweedmq/smq/lib/smq"
 	"github.com/seaweedmq/smq/lib/smqpb"
 )
@@ -93,6 +94,9 @@ func liveSegments(ctx context.Context, e *cli.Env, c *client.Client, topics []sm
 	info, err := c.Cluster(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if len(info.GetBrokers()) == 0 {
+		return nil, rpc.ErrNoBroker
 	}
 	open := openSegments(ctx, e, c, info.GetBrokers())
 	if len(topics) == 0 {
