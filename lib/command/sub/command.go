@@ -21,13 +21,16 @@ import (
 const long = `Subscribe to TOPICs (name, or namespace/name) and write each message's value and
 a newline to standard output, partition by partition in order, as messages come.
 
-Where to start (--from):                  where to stop (--until):
-  latest    what comes from now on        end     what there is now, per partition
+Where each partition starts (--from):     and where it stops (--until):
+  latest    what comes from now on        end     what it holds now
   earliest  the first message             OFFSET  before this offset
   OFFSET    that offset                   @TIME   before the first message of TIME
-  -N        N messages before the end     (none)  never
+  -N        N messages before its end     (none)  never
   @TIME     the first message of TIME
   10m       TIME is so long ago
+All of these are per partition: --from -10 shows the last 10 messages of every
+partition, and --until OFFSET ends when every partition has come to OFFSET, so it
+waits for those that have not; -p names the one that is meant.
 TIME is 2026-01-31, 2026-01-31T15:04:05Z, or seconds or milliseconds since 1970.
 
 Formats (-f):
@@ -75,8 +78,8 @@ func New(e *cli.Env) *cobra.Command {
 		ValidArgsFunction: connect.CompleteTopics(e),
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.from, "from", "latest", "`PLACE` to start at: earliest, latest, OFFSET, -N, @TIME or a duration (ago)")
-	f.StringVar(&o.until, "until", "", "`PLACE` to stop at: end, OFFSET or @TIME")
+	f.StringVar(&o.from, "from", "latest", "`PLACE` to start at in each partition: earliest, latest, OFFSET, -N, @TIME or a duration (ago)")
+	f.StringVar(&o.until, "until", "", "`PLACE` to stop at in each partition: end, OFFSET (waits for it; see -p) or @TIME")
 	f.Int64VarP(&o.count, "count", "n", 0, "stop after `N` messages")
 	f.StringVarP(&o.partitions, "partitions", "p", "", "only these partitions, a `LIST` such as 0,3-5")
 	f.StringVarP(&o.format, "format", "f", "value", "`FORMAT`: value, raw, length, json, or a template such as '%k %v\\n'")
