@@ -78,8 +78,8 @@ func TestUsageErrors(t *testing.T) {
 		{"thing make", `smq-admin: NAME is missing; see smq-admin thing make --help`},
 		{"thing make a b", `smq-admin: unexpected argument "b"; see smq-admin thing make --help`},
 		{"thing make a --partitoins 3", `smq-admin: unknown flag: --partitoins, did you mean --partitions?; see smq-admin thing make --help`},
-		{"thing make a -o jsno", `smq-admin: invalid argument "jsno" for "-o, --output" flag: format "jsno" is not one of table, json, yaml, plain, name, did you mean json?; see smq-admin thing make --help`},
-		{"thing make a --timeout soon", `smq-admin: invalid argument "soon" for "--timeout" flag: "soon" is not a duration; write for instance 500ms, 90s, 1h30m or 7d; see smq-admin thing make --help`},
+		{"thing make a -o jsno", `smq-admin: --output: format "jsno" is not one of table, json, yaml, plain, name, did you mean json?; see smq-admin thing make --help`},
+		{"thing make a --timeout soon", `smq-admin: --timeout: "soon" is not a duration; write for instance 500ms, 90s, 1h30m or 7d; see smq-admin thing make --help`},
 	}
 	for _, test := range tests {
 		h := newHarness(t)

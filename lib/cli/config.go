@@ -51,6 +51,9 @@ func (e *Env) setFlags(cmd *cobra.Command, values *koanf.Koanf) error {
 		}
 		for _, text := range texts(value) {
 			if err := cmd.Flags().Set(f.Name, text); err != nil {
+				if value := new(pflag.InvalidValueError); errors.As(err, &value) {
+					err = badValue(value)
+				}
 				failed = Usagef("%s, or %s in the configuration file: %w", variable(cmd, f), strings.Join(flagPath(cmd, f), "."), err)
 			}
 		}

@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -69,7 +71,25 @@ func flagError(cmd *cobra.Command, err error) error {
 		})
 		hint = didYouMean(name, names, "--")
 	}
+	if value := new(pflag.InvalidValueError); errors.As(err, &value) {
+		err = badValue(value)
+	}
 	return Exit(ExitUsage, fmt.Errorf("%w%s; see %s --help", err, hint, cmd.CommandPath()))
+}
+
+// badValue says what is wrong with a flag's value.
+func badValue(err *pflag.InvalidValueError) error {
+	name := "--" + err.GetFlag().Name
+	if number := new(strconv.NumError); errors.As(err, &number) {
+		switch {
+		case errors.Is(number.Err, strconv.ErrRange):
+			return fmt.Errorf("%s %q is out of range", name, err.GetValue())
+		case number.Func == "ParseBool":
+			return fmt.Errorf("%s %q is neither true nor false", name, err.GetValue())
+		}
+		return fmt.Errorf("%s %q is not a whole number", name, err.GetValue())
+	}
+	return fmt.Errorf("%s: %w", name, err.Unwrap())
 }
 
 // OneOf checks a value that has a fixed set of names.
