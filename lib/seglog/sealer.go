@@ -72,22 +72,28 @@ func (s *sealer) seal(ctx context.Context) (Seal, error) {
 func (s *sealer) run(ctx context.Context) (Seal, error) {
 	retry := newBackoff()
 	var r recovered
-	for {
+	for tried := -1; ; {
 		if err := s.look(ctx, &r); err != nil {
 			return Seal{}, err
 		}
 		if r.sealed {
 			return describeSeal(ctx, s.st, s.id, r.chunks, r.last)
 		}
-		err := s.write(ctx, r)
-		switch {
-		case err == nil, errors.Is(err, smq.ErrExists):
-			// Looked at once more: the seal is there, or an unsealed chunk
-			// of the owner took the number and the next one is tried.
-		case errors.Is(err, store.ErrAmbiguous):
+		if len(r.chunks) == tried {
+			// The outcome is unknown, or the store does not show yet what it
+			// has said is there.
+			tried = -1
 			if err := retry.wait(ctx); err != nil {
 				return Seal{}, err
 			}
+			continue
+		}
+		tried = len(r.chunks)
+		err := s.write(ctx, r)
+		switch {
+		case err == nil, errors.Is(err, smq.ErrExists), errors.Is(err, store.ErrAmbiguous):
+			// Looked at once more: the seal is there, or an unsealed chunk
+			// of the owner took the number and the next one is tried.
 		default:
 			return Seal{}, err
 		}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/seaweedmq/smq/lib/smq"
 	"github.com/seaweedmq/smq/lib/store"
@@ -25,6 +27,34 @@ func (s *slowReads) ReadAt(ctx context.Context, path string, p []byte, off int64
 		<-hold
 	}
 	return n, err
+}
+
+// lateLists is a store that lists files only when they are old enough, which no
+// store may, and counts what is asked of it.
+type lateLists struct {
+	store.Store
+	age   time.Duration
+	calls int
+}
+
+func (s *lateLists) List(ctx context.Context, dir, after string, limit int) ([]store.Info, error) {
+	if s.calls++; s.calls > 1000 {
+		return nil, errors.New("too many calls")
+	}
+	infos, err := s.Store.List(ctx, dir, after, limit)
+	return slices.DeleteFunc(infos, func(i store.Info) bool { return time.Since(i.Modified) < s.age }), err
+}
+
+// A sealer does not hammer a store that says that a name is taken and does not
+// show by what.
+func TestSealerWaitsForWhatItCannotSee(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		st := &lateLists{Store: mem.New(), age: time.Minute}
+		l := mustOpen(t, config(st, ident(1, 0, 4)))
+		if _, err := SealStore(t.Context(), st, l.Ident(), nil, SealOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	})
 }
 
 // A probe and a flush that meet the same seal count it once: a reader behind
