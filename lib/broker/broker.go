@@ -42,6 +42,7 @@ type Broker struct {
 	member   *member
 	role     *role
 	loads    loads
+	opening  opening
 	metrics  *metrics
 	server   *grpc.Server
 	owned    atomic.Pointer[segments]  // of the present life
@@ -202,6 +203,9 @@ func (b *Broker) Health(ctx context.Context) error {
 	defer cancel()
 	if _, err := b.st.List(ctx, "/", "", 1); err != nil {
 		return fmt.Errorf("store %s: %w", b.st, err)
+	}
+	if err := b.storeTrouble(); err != nil {
+		return fmt.Errorf("%w: cannot write to the store %s: %w", smq.ErrUnavailable, b.st, err)
 	}
 	return nil
 }

@@ -90,9 +90,17 @@ func (b *Broker) sample(dt time.Duration) {
 func (s *segment) status() *smqpb.SegmentStatus {
 	stats, i := s.log.Stats(), s.log.Ident()
 	messages, bytes := s.rate.now()
+	storeError := ""
+	if err := troubleOf(stats); err != nil {
+		storeError = err.Error()
+		if s.log.Err() == nil {
+			stats.State = "stuck"
+		}
+	}
 	return &smqpb.SegmentStatus{
 		Topic: i.Topic.String(), TopicId: string(i.TopicID), Segment: uint64(i.Segment), Lo: i.Range.Lo, Hi: i.Range.Hi,
 		State: stats.State, Chunks: stats.Chunks, Bytes: stats.Bytes, Messages: stats.Messages, Buffered: uint64(stats.Buffered),
 		MessagesPerSecond: messages, BytesPerSecond: bytes,
+		OldestUnstoredMs: uint64(stats.OldestUnsent.Milliseconds()), StoreError: storeError,
 	}
 }

@@ -153,6 +153,7 @@ func (ss *segments) open(ctx context.Context, s *segment) (*seglog.Log, error) {
 	})
 	switch {
 	case err == nil:
+		ss.b.opening.worked()
 		ss.links.attach(t, listed, log, func() { s.finish(layout.Failover) })
 		ss.b.log.Info("segment opened", "topic", t.Topic.String(), "segment", listed.ID, "range", listed.Range.String())
 		return log, nil
@@ -163,6 +164,7 @@ func (ss *segments) open(ctx context.Context, s *segment) (*seglog.Log, error) {
 	// Perhaps another broker can. That is also so when the segment is open by an
 	// earlier attempt of ours, which gave up before it knew: nothing will ever be
 	// appended to it.
+	ss.b.opening.failed(err)
 	ss.b.log.Warn("segment cannot be opened, it is to get a successor", "topic", t.Topic.String(), "segment", listed.ID, "err", err)
 	ss.b.reportLater(t, s.key.id, layout.Failover, ss.self)
 	if errors.Is(err, smq.ErrNotOwner) {

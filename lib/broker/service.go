@@ -24,6 +24,9 @@ func (s brokerService) ListSegments(context.Context, *smqpb.ListSegmentsRequest)
 	for _, own := range s.b.segments().snapshot() {
 		resp.Segments = append(resp.Segments, own.status())
 	}
+	if err := s.b.storeTrouble(); err != nil {
+		resp.StoreError = err.Error()
+	}
 	return resp, nil
 }
 

@@ -112,6 +112,7 @@ func (c *creation) whose(ctx context.Context) (known bool, err error) {
 // not be one.
 func (c *creation) failed(ctx context.Context, what string, err error) error {
 	c.l.shared.metrics.storeError(what)
+	c.l.failing(err)
 	if !errors.Is(err, smq.ErrNoSpace) {
 		c.fullSince = time.Time{}
 		c.l.logger.Warn("store does not take a chunk, trying again", "what", what, "segment", c.l.id.String(), "chunk", c.f.footer.Chunk, "err", err)

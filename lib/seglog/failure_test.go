@@ -159,12 +159,18 @@ func TestNoSpace(t *testing.T) {
 						t.Errorf("batch %d on a full store: %+v %v", id, a, ok)
 					}
 				}
+				if err := l.Stats().StoreError; !errors.Is(err, smq.ErrNoSpace) {
+					t.Errorf("the log tells %v of a full store", err)
+				}
 				st.script(nil)
 				time.Sleep(10 * time.Second)
 				appendTo(l, acks, Batch{ID: 5, Partition: 0, Bytes: batchOf(t, 7, 0, 1, "b")})
 				time.Sleep(time.Second)
 				if a, ok := acks.get(5); !ok || a.Err != nil || a.BaseOffset != 1 {
 					t.Errorf("a batch when there is room again: %+v %v", a, ok)
+				}
+				if err := l.Stats().StoreError; err != nil {
+					t.Errorf("the log tells %v of a store that works", err)
 				}
 				if got := readAll(t, l, map[int32]int64{0: 0, 1: 0}); !reflect.DeepEqual(got, map[int32][]string{0: {"a", "b"}}) {
 					t.Errorf("read %v", got)

@@ -208,6 +208,7 @@ func (l *Log) commit(f *flush) {
 		l.mu.Unlock()
 		return
 	}
+	l.trouble = trouble{}
 	l.inflight = l.inflight[1:]
 	l.stored = f.footer.EndPosition
 	l.committed = max(l.committed, l.stored)

@@ -98,6 +98,7 @@ type Log struct {
 	sealing      bool // nothing more is accepted
 	refusing     error
 	stopped      *ending
+	trouble      trouble
 	changed      chan struct{}
 	rolled       bool
 
@@ -431,6 +432,9 @@ type Stats struct {
 	Messages     uint64 // committed in this segment
 	Buffered     int64  // bytes accepted and not stored
 	OldestUnsent time.Duration
+	// StoreError is why the store has taken nothing since some seconds at
+	// least, though there was something to take lately; nil otherwise.
+	StoreError error
 }
 
 // Stats describes the log now.
@@ -451,6 +455,7 @@ func (l *Log) Stats() Stats {
 	if oldest > 0 {
 		s.OldestUnsent = time.Since(time.UnixMilli(oldest))
 	}
+	s.StoreError = l.trouble.now()
 	switch {
 	case l.stopped != nil && l.stopped.seal != nil:
 		s.State = "sealed"

@@ -1138,15 +1138,18 @@ type SegmentStatus struct {
 	Segment           uint64                 `protobuf:"varint,3,opt,name=segment,proto3" json:"segment,omitempty"`
 	Lo                int32                  `protobuf:"varint,4,opt,name=lo,proto3" json:"lo,omitempty"`
 	Hi                int32                  `protobuf:"varint,5,opt,name=hi,proto3" json:"hi,omitempty"`
-	State             string                 `protobuf:"bytes,6,opt,name=state,proto3" json:"state,omitempty"` // open, sealing, sealed, fenced
+	State             string                 `protobuf:"bytes,6,opt,name=state,proto3" json:"state,omitempty"` // open, sealing, sealed, failed; stuck: the store does not take its messages
 	Chunks            uint64                 `protobuf:"varint,7,opt,name=chunks,proto3" json:"chunks,omitempty"`
 	Bytes             uint64                 `protobuf:"varint,8,opt,name=bytes,proto3" json:"bytes,omitempty"`        // stored
 	Messages          uint64                 `protobuf:"varint,9,opt,name=messages,proto3" json:"messages,omitempty"`  // stored
 	Buffered          uint64                 `protobuf:"varint,10,opt,name=buffered,proto3" json:"buffered,omitempty"` // bytes not stored yet
 	MessagesPerSecond float64                `protobuf:"fixed64,11,opt,name=messages_per_second,json=messagesPerSecond,proto3" json:"messages_per_second,omitempty"`
 	BytesPerSecond    float64                `protobuf:"fixed64,12,opt,name=bytes_per_second,json=bytesPerSecond,proto3" json:"bytes_per_second,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	OldestUnstoredMs  uint64                 `protobuf:"varint,13,opt,name=oldest_unstored_ms,json=oldestUnstoredMs,proto3" json:"oldest_unstored_ms,omitempty"` // age of the oldest batch that is not stored; 0: there is none
+	// Why the store has not taken the segment's last chunk, if it has not lately.
+	StoreError    string `protobuf:"bytes,14,opt,name=store_error,json=storeError,proto3" json:"store_error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SegmentStatus) Reset() {
@@ -1263,9 +1266,26 @@ func (x *SegmentStatus) GetBytesPerSecond() float64 {
 	return 0
 }
 
+func (x *SegmentStatus) GetOldestUnstoredMs() uint64 {
+	if x != nil {
+		return x.OldestUnstoredMs
+	}
+	return 0
+}
+
+func (x *SegmentStatus) GetStoreError() string {
+	if x != nil {
+		return x.StoreError
+	}
+	return ""
+}
+
 type ListSegmentsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Segments      []*SegmentStatus       `protobuf:"bytes,1,rep,name=segments,proto3" json:"segments,omitempty"`
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Segments []*SegmentStatus       `protobuf:"bytes,1,rep,name=segments,proto3" json:"segments,omitempty"`
+	// Why the broker can bring nothing into the store, for one of its segments at
+	// least; empty when it can, as far as it has tried lately.
+	StoreError    string `protobuf:"bytes,2,opt,name=store_error,json=storeError,proto3" json:"store_error,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1305,6 +1325,13 @@ func (x *ListSegmentsResponse) GetSegments() []*SegmentStatus {
 		return x.Segments
 	}
 	return nil
+}
+
+func (x *ListSegmentsResponse) GetStoreError() string {
+	if x != nil {
+		return x.StoreError
+	}
+	return ""
 }
 
 type DrainRequest struct {
@@ -2845,7 +2872,7 @@ const file_smqpb_broker_proto_rawDesc = "" +
 	"\n" +
 	"timestamps\x18\x04 \x03(\x03R\n" +
 	"timestamps\"\x15\n" +
-	"\x13ListSegmentsRequest\"\xd0\x02\n" +
+	"\x13ListSegmentsRequest\"\x9f\x03\n" +
 	"\rSegmentStatus\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x19\n" +
 	"\btopic_id\x18\x02 \x01(\tR\atopicId\x12\x18\n" +
@@ -2859,9 +2886,14 @@ const file_smqpb_broker_proto_rawDesc = "" +
 	"\bbuffered\x18\n" +
 	" \x01(\x04R\bbuffered\x12.\n" +
 	"\x13messages_per_second\x18\v \x01(\x01R\x11messagesPerSecond\x12(\n" +
-	"\x10bytes_per_second\x18\f \x01(\x01R\x0ebytesPerSecond\"I\n" +
+	"\x10bytes_per_second\x18\f \x01(\x01R\x0ebytesPerSecond\x12,\n" +
+	"\x12oldest_unstored_ms\x18\r \x01(\x04R\x10oldestUnstoredMs\x12\x1f\n" +
+	"\vstore_error\x18\x0e \x01(\tR\n" +
+	"storeError\"j\n" +
 	"\x14ListSegmentsResponse\x121\n" +
-	"\bsegments\x18\x01 \x03(\v2\x15.smq.v1.SegmentStatusR\bsegments\"\x0e\n" +
+	"\bsegments\x18\x01 \x03(\v2\x15.smq.v1.SegmentStatusR\bsegments\x12\x1f\n" +
+	"\vstore_error\x18\x02 \x01(\tR\n" +
+	"storeError\"\x0e\n" +
 	"\fDrainRequest\"H\n" +
 	"\rDrainResponse\x12\x12\n" +
 	"\x04done\x18\x01 \x01(\bR\x04done\x12#\n" +

@@ -86,6 +86,7 @@ type examination struct {
 	masters map[string]error   // by address; nil: it answers
 	info    *smqpb.ClusterInfo // from the master that knows most; nil: none answers
 	brokers map[string]error   // by address, those that are not silent
+	writes  map[string]string  // by address: why a broker cannot write to the store, those that cannot
 	ready   map[string]error   // by address: what /readyz says
 	leader  error              // whether the leading broker can list topics
 	store   []string           // what the store itself finds missing
@@ -95,7 +96,7 @@ type examination struct {
 func examine(ctx context.Context, e *cli.Env) examination {
 	conns := rpc.NewConns(rpc.DialOptions{})
 	defer conns.Close()
-	x := examination{masters: map[string]error{}, brokers: map[string]error{}, ready: map[string]error{}}
+	x := examination{masters: map[string]error{}, brokers: map[string]error{}, writes: map[string]string{}, ready: map[string]error{}}
 	x.askMasters(ctx, conns, e.Flags.Masters)
 	if x.info == nil {
 		return x
@@ -181,26 +182,31 @@ func (x *examination) askBrokers(ctx context.Context, conns *rpc.Conns) {
 		}
 	}
 	each(addresses, func(address string) {
-		err := askBroker(ctx, conns, address)
+		stuck, err := askBroker(ctx, conns, address)
 		var ready error
-		if err == nil && http[address] != "" {
+		if err == nil && stuck == "" && http[address] != "" {
 			ready = askReady(ctx, http[address])
 		}
 		mu.Lock()
 		defer mu.Unlock()
 		x.brokers[address], x.ready[address] = err, ready
+		if stuck != "" {
+			x.writes[address] = stuck
+		}
 	})
 }
 
-func askBroker(ctx context.Context, conns *rpc.Conns, address string) error {
+// askBroker asks a broker for its segments. stuck is why it brings nothing into
+// the store, if so.
+func askBroker(ctx context.Context, conns *rpc.Conns, address string) (stuck string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	conn, err := conns.Get(address)
 	if err != nil {
-		return err
+		return "", err
 	}
-	_, err = smqpb.NewBrokerClient(conn).ListSegments(ctx, &smqpb.ListSegmentsRequest{})
-	return err
+	resp, err := smqpb.NewBrokerClient(conn).ListSegments(ctx, &smqpb.ListSegmentsRequest{})
+	return resp.GetStoreError(), err
 }
 
 // askReady is why the process at an HTTP address is not ready; nil when it is,
@@ -285,6 +291,9 @@ func (x examination) judgeBrokers() []finding {
 			found = append(found, finding{check, bad, name + " is silent", "if its process has ended, others take its segments over within seconds; if it lives, look at its log and at the network to the masters"})
 		case x.brokers[b.GetAddress()] != nil:
 			found = append(found, finding{check, bad, fmt.Sprintf("%s does not answer: %v", name, x.brokers[b.GetAddress()]), "clients must reach it at this address; see its --advertise"})
+		case x.writes[b.GetAddress()] != "":
+			found = append(found, finding{check, bad, fmt.Sprintf("%s cannot write to the store: %s", name, x.writes[b.GetAddress()]),
+				"make room or mend the store, " + x.info.GetStore() + "; until then no message is acked"})
 		case x.ready[b.GetAddress()] != nil:
 			found = append(found, finding{check, bad, fmt.Sprintf("%s is not ready: %v", name, x.ready[b.GetAddress()]), "see its log"})
 		case b.GetDraining():
@@ -295,6 +304,7 @@ func (x examination) judgeBrokers() []finding {
 		}
 	}
 	switch {
+	case healthy == 0 && len(x.writes) > 0: // enough is said
 	case healthy == 0:
 		found = append(found, finding{check, bad, "no broker is there to take or to serve messages", "start one: smq-broker --master " + x.info.GetLeadingMaster()})
 	case healthy == 1:

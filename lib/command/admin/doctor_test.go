@@ -61,6 +61,11 @@ func TestJudge(t *testing.T) {
 			"bad brokers: broker bb at b2:1 is silent\nnote brokers: there is one broker"},
 		{"a broker cannot be reached", func(x *examination) { x.brokers["b2:1"] = gone },
 			"bad brokers: broker bb at b2:1 does not answer: gone\nnote brokers: there is one broker"},
+		{"a store is full", func(x *examination) { x.writes = map[string]string{"b1:1": "no space left"} },
+			"bad brokers: broker aa at b1:1 cannot write to the store: no space left\nnote brokers: there is one broker"},
+		{"a store is full for all", func(x *examination) {
+			x.info.Brokers, x.writes = x.info.Brokers[:1], map[string]string{"b1:1": "no space left"}
+		}, "bad brokers: broker aa at b1:1 cannot write to the store: no space left"},
 		{"a broker is not ready", func(x *examination) { x.ready["b1:1"] = errors.New("store: gone") },
 			"bad brokers: broker aa at b1:1 is not ready: store: gone\nnote brokers: there is one broker"},
 		{"a broker drains", func(x *examination) { x.info.Brokers[1].Draining = true },

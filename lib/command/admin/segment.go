@@ -32,13 +32,15 @@ type segmentView struct {
 	Hi                int32   `json:"hi"`
 	Owner             string  `json:"owner"`
 	OwnerAddress      string  `json:"owner_address"`
-	State             string  `json:"state"` // unassigned, assigned, or what the owner says: open, sealing, sealed, fenced
+	State             string  `json:"state"` // unassigned, assigned, or what the owner says: open, stuck, sealing, sealed, failed
 	Chunks            uint64  `json:"chunks"`
 	Messages          uint64  `json:"messages"`
 	Bytes             uint64  `json:"bytes"`
 	BufferedBytes     uint64  `json:"buffered_bytes"`
 	MessagesPerSecond float64 `json:"messages_per_second"`
 	BytesPerSecond    float64 `json:"bytes_per_second"`
+	OldestUnstoredMs  uint64  `json:"oldest_unstored_ms"`
+	StoreError        string  `json:"store_error"` // empty: the store takes what there is
 }
 
 var segmentColumns = cli.View[segmentView]{
@@ -107,7 +109,7 @@ func liveSegments(ctx context.Context, e *cli.Env, c *client.Client, topics []sm
 	for _, topic := range topics {
 		d, err := c.DescribeTopic(ctx, topic)
 		if err != nil {
-			return nil, err
+			return nil, connect.NoTopic(err, topic)
 		}
 		all = append(all, joinLayout(d, open)...)
 	}
@@ -161,6 +163,7 @@ func askSegments(ctx context.Context, c *client.Client, b *smqpb.BrokerInfo) ([]
 			Owner: b.GetId(), OwnerAddress: b.GetAddress(), State: s.GetState(),
 			Chunks: s.GetChunks(), Messages: s.GetMessages(), Bytes: s.GetBytes(), BufferedBytes: s.GetBuffered(),
 			MessagesPerSecond: s.GetMessagesPerSecond(), BytesPerSecond: s.GetBytesPerSecond(),
+			OldestUnstoredMs: s.GetOldestUnstoredMs(), StoreError: s.GetStoreError(),
 		})
 	}
 	return segments, nil
