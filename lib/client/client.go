@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -26,6 +27,9 @@ type Config struct {
 	// Registerer takes the client's metrics; nil: nobody does. Clients that
 	// share one share the metrics.
 	Registerer prometheus.Registerer
+	// Clock tells the time since some moment, and goes on while the machine
+	// sleeps. nil: the system's.
+	Clock func() time.Duration
 }
 
 // Client is a connection to a cluster. It is safe for concurrent use.
@@ -65,9 +69,12 @@ func Connect(ctx context.Context, cfg Config) (*Client, error) {
 		conns:   conns,
 		logger:  logger,
 		metrics: m,
-		now:     newClock(),
+		now:     cfg.Clock,
 		ended:   make(chan struct{}),
 		users:   make(map[user]struct{}),
+	}
+	if c.now == nil {
+		c.now = newClock()
 	}
 	if _, err := c.Cluster(ctx); err != nil {
 		conns.Close()

@@ -286,7 +286,7 @@ func (a *answers) Acked(acks []seglog.Ack) {
 		k := w.ledger.Answer(a.o.node.name, ack)
 		w.mu.Lock()
 		if a.early && w.onlyPlanned(a.o.id) && errors.Is(ack.Err, smq.ErrSegmentSealed) {
-			w.broken = violation("answers", "%v was accepted before the segment's planned seal, which left it out", k)
+			w.broken = Violated("answers", "%v was accepted before the segment's planned seal, which left it out", k)
 		}
 		a.answered(k, ack.Err)
 		w.mu.Unlock()
@@ -330,10 +330,10 @@ func (w *world) unanswered() error {
 			continue
 		}
 		if what := w.busy(n); what != "" {
-			return violation("answers", "%s is stuck in %q", n.name, what)
+			return Violated("answers", "%s is stuck in %q", n.name, what)
 		}
 		if keys := w.ledger.Unanswered(n.name); len(keys) > 0 {
-			return violation("answers", "%s never answers %v", n.name, keys)
+			return Violated("answers", "%s never answers %v", n.name, keys)
 		}
 	}
 	return nil
@@ -363,7 +363,7 @@ func (c *client) delivered() error {
 				continue
 			}
 			if !o.node.isDead() && o.log.Err() == nil && !c.w.ledger.Acked(k) {
-				return violation("answers", "%v is never acked, although %s is there to take it", k, o.node.name)
+				return Violated("answers", "%v is never acked, although %s is there to take it", k, o.node.name)
 			}
 			break
 		}

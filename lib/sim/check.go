@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -14,14 +15,29 @@ import (
 )
 
 // Checker reads the raw store beside the log, chunk by chunk as they come, and
-// compares it with the ledger. Of lib/seglog it uses what takes a chunk's file
-// apart, and judges by itself how chunks and segments follow one another.
+// has a witness compare what is there with what it knows. Of lib/seglog it uses
+// what takes a chunk's file apart, and judges by itself how chunks and segments
+// follow one another. It belongs to one goroutine.
 type Checker struct {
 	st       store.Store
-	topicDir string
-	ledger   *Ledger
+	topic    smq.Topic
+	id       smq.TopicID
+	witness  Witness
 	segments map[smq.SegmentID]*segment
 	history  map[smq.Partition]*history
+}
+
+// Witness knows what clients meant, were told and were given. The errors that
+// it returns are Violations.
+type Witness interface {
+	// Begin puts aside what is going to be compared. The store is read after
+	// that, so it is never behind.
+	Begin() error
+	// Batch is told of each batch that has come into the log, in the order of
+	// its partition; the header has its offset.
+	Batch(k Key, h record.Header, batch []byte) error
+	// Settle compares what Begin has put aside with the log.
+	Settle(c *Checker) error
 }
 
 // segment is what has been read of one.
@@ -64,40 +80,22 @@ type writer struct {
 	epoch    int16
 }
 
-// NewChecker returns a checker of the topic whose folder is topicDir.
-func NewChecker(st store.Store, topicDir string, ledger *Ledger) *Checker {
-	return &Checker{st: st, topicDir: topicDir, ledger: ledger,
+// NewChecker returns a checker of a topic.
+func NewChecker(st store.Store, topic smq.Topic, id smq.TopicID, w Witness) *Checker {
+	return &Checker{st: st, topic: topic, id: id, witness: w,
 		segments: make(map[smq.SegmentID]*segment), history: make(map[smq.Partition]*history)}
 }
 
-// Check compares what has come since the last time: new chunks, new acks, new
-// deliveries. The error is a *Violation, or tells what could not be read.
+// Check compares what has come since the last time. The error is a *Violation,
+// or tells what could not be read.
 func (c *Checker) Check(ctx context.Context) error {
-	acked, seen, broken := c.ledger.claims()
-	if broken != nil {
-		return broken
+	if err := c.witness.Begin(); err != nil {
+		return err
 	}
 	if err := c.scan(ctx); err != nil {
 		return err
 	}
-	for _, a := range acked {
-		if err := c.ack(a); err != nil {
-			return err
-		}
-	}
-	for _, s := range seen {
-		if err := c.delivery(s); err != nil {
-			return err
-		}
-	}
-	for _, k := range c.ledger.refused() {
-		if h := c.history[k.Partition]; h != nil {
-			if o, ok := h.places[k]; ok {
-				return violation("answers", "%v is in the log at offset %d, but its client was told that it is not", k, o)
-			}
-		}
-	}
-	return nil
+	return c.witness.Settle(c)
 }
 
 // Unchanged checks that every file read so far is still what it was (P8).
@@ -106,20 +104,30 @@ func (c *Checker) Unchanged(ctx context.Context) error {
 		for _, f := range s.files {
 			_, version, err := c.st.Read(ctx, f.path)
 			if err != nil {
-				return violation("P8", "%s has gone: %v", f.path, err)
+				return Violated("P8", "%s has gone: %v", f.path, err)
 			}
 			if version != f.version {
-				return violation("P8", "%s has changed", f.path)
+				return Violated("P8", "%s has changed", f.path)
 			}
 		}
 	}
 	return nil
 }
 
+// Segments lists the segments that have chunks.
+func (c *Checker) Segments() []seglog.Ident {
+	ids := make([]seglog.Ident, 0, len(c.segments))
+	for _, s := range c.segments {
+		ids = append(ids, seglog.Ident{Topic: c.topic, TopicID: c.id, Segment: s.id, Range: s.rng})
+	}
+	slices.SortFunc(ids, func(a, b seglog.Ident) int { return cmp.Compare(a.Segment, b.Segment) })
+	return ids
+}
+
 // scan reads the chunks that have come. Segments go by id, so that a
 // predecessor comes before what continues it.
 func (c *Checker) scan(ctx context.Context) error {
-	dir := c.topicDir + "/segments"
+	dir := seglog.TopicDir(c.topic, c.id) + "/segments"
 	infos, err := c.st.List(ctx, dir, "", 0)
 	if err != nil {
 		return err
@@ -152,7 +160,7 @@ func (c *Checker) scanSegment(ctx context.Context, dir string) error {
 	}
 	for _, info := range infos {
 		if want := chunkName(len(s.files)); info.Name != want {
-			return violation("P2", "segment %v: %s is there, %s is missing", id, info.Name, want)
+			return Violated("P2", "segment %v: %s is there, %s is missing", id, info.Name, want)
 		}
 		if err := c.readChunk(ctx, s, dir+"/"+info.Name); err != nil {
 			return err
@@ -170,7 +178,7 @@ func (c *Checker) readChunk(ctx context.Context, s *segment, path string) error 
 	}
 	chunk, err := seglog.ParseChunk(data)
 	if err != nil {
-		return violation("P1", "%s cannot be read: %v", path, err)
+		return Violated("P1", "%s cannot be read: %v", path, err)
 	}
 	f := chunk.Footer
 	if s.last == nil {
@@ -196,7 +204,7 @@ func (c *Checker) readChunk(ctx context.Context, s *segment, path string) error 
 // had its partitions before, from their seals.
 func (c *Checker) opening(s *segment, f *smqpb.ChunkFooter) error {
 	if f.Segment != uint64(s.id) || f.Chunk != 0 || f.Snapshot == nil || len(f.Previous) > 0 || len(f.Blocks) > 0 {
-		return violation("P2", "it is not an opening: %v", f)
+		return Violated("P2", "it is not an opening: %v", f)
 	}
 	s.rng, s.writer = smq.Range{Lo: f.Lo, Hi: f.Hi}, string(f.Writer)
 	for p := f.Lo; p < f.Hi; p++ {
@@ -216,14 +224,14 @@ func (c *Checker) opening(s *segment, f *smqpb.ChunkFooter) error {
 func (c *Checker) continued(before smq.SegmentID, named []*smqpb.Predecessor) error {
 	s := c.segments[before]
 	if !s.sealed() {
-		return violation("P5", "it follows on segment %v, which is not sealed", before)
+		return Violated("P5", "it follows on segment %v, which is not sealed", before)
 	}
 	i := slices.IndexFunc(named, func(p *smqpb.Predecessor) bool { return p.Segment == uint64(before) })
 	if i < 0 {
-		return violation("P2", "it does not continue segment %v, which was the last to have it", before)
+		return Violated("P2", "it does not continue segment %v, which was the last to have it", before)
 	}
 	if p := named[i]; p.SealChunk != s.last.Footer.Chunk || string(p.SealHash) != string(s.last.Hash) {
-		return violation("P2", "it continues segment %v from chunk %d, its seal is chunk %d", before, p.SealChunk, s.last.Footer.Chunk)
+		return Violated("P2", "it continues segment %v from chunk %d, its seal is chunk %d", before, p.SealChunk, s.last.Footer.Chunk)
 	}
 	return nil
 }
@@ -233,15 +241,15 @@ func (s *segment) continues(chunk *seglog.Chunk) error {
 	f := chunk.Footer
 	switch {
 	case s.sealed():
-		return violation("P5", "it stands behind the seal")
+		return Violated("P5", "it stands behind the seal")
 	case f.Segment != uint64(s.id) || f.Chunk != uint64(len(s.files)):
-		return violation("P8", "it says that it is chunk %d of segment %d", f.Chunk, f.Segment)
+		return Violated("P8", "it says that it is chunk %d of segment %d", f.Chunk, f.Segment)
 	case string(f.Previous) != string(s.last.Hash):
-		return violation("P8", "it does not continue the chunk before it")
+		return Violated("P8", "it does not continue the chunk before it")
 	case !f.Sealed && string(f.Writer) != s.writer:
-		return violation("P5", "its writer is not the segment's owner")
+		return Violated("P5", "its writer is not the segment's owner")
 	case f.FirstPosition != s.end:
-		return violation("P2", "it begins at position %d, the one before ended at %d", f.FirstPosition, s.end)
+		return Violated("P2", "it begins at position %d, the one before ended at %d", f.FirstPosition, s.end)
 	}
 	return nil
 }
@@ -251,12 +259,12 @@ func (c *Checker) blocks(s *segment, chunk *seglog.Chunk) error {
 	for p, batch := range chunk.Batches() {
 		header, err := record.Validate(batch)
 		if err != nil {
-			return violation("P1", "partition %d: %v", p, err)
+			return Violated("P1", "partition %d: %v", p, err)
 		}
 		if header.LeaderEpoch != s.id.LeaderEpoch() {
-			return violation("P2", "partition %d: leader epoch %d", p, header.LeaderEpoch)
+			return Violated("P2", "partition %d: leader epoch %d", p, header.LeaderEpoch)
 		}
-		if err := c.of(p).append(c.ledger, keyOf(p, header), header, batch); err != nil {
+		if err := c.of(p).append(c.witness, keyOf(p, header), header, batch); err != nil {
 			return err
 		}
 	}
@@ -265,29 +273,28 @@ func (c *Checker) blocks(s *segment, chunk *seglog.Chunk) error {
 }
 
 // append takes one batch in and checks its place.
-func (h *history) append(ledger *Ledger, k Key, header record.Header, batch []byte) error {
+func (h *history) append(w Witness, k Key, header record.Header, batch []byte) error {
 	if header.BaseOffset != h.end {
-		return violation("P2", "%v is at offset %d, the one before ended at %d", k, header.BaseOffset, h.end)
+		return Violated("P2", "%v is at offset %d, the one before ended at %d", k, header.BaseOffset, h.end)
 	}
 	if o, twice := h.places[k]; twice {
-		return violation("P7", "%v is there twice, at offsets %d and %d", k, o, header.BaseOffset)
+		return Violated("P7", "%v is there twice, at offsets %d and %d", k, o, header.BaseOffset)
 	}
 	if k.Epoch < h.epochs[k.Producer] {
-		return violation("P3", "%v stands behind epoch %d of its producer", k, h.epochs[k.Producer])
+		return Violated("P3", "%v stands behind epoch %d of its producer", k, h.epochs[k.Producer])
 	}
 	h.epochs[k.Producer] = k.Epoch
-	w := writer{k.Producer, k.Epoch}
-	if want := h.expects[w]; k.Sequence != want {
-		return violation("P3", "%v stands where sequence %d was due", k, want)
+	source := writer{k.Producer, k.Epoch}
+	if want := h.expects[source]; k.Sequence != want {
+		return Violated("P3", "%v stands where sequence %d was due", k, want)
 	}
-	bytes, count, known := ledger.meant(k)
-	if !known || !same(bytes, batch) || count != header.Count {
-		return violation("P1", "%v at offset %d is not what its client meant to publish", k, h.end)
+	if err := w.Batch(k, header, batch); err != nil {
+		return err
 	}
 	h.at[h.end] = stored{k, batch}
 	h.places[k] = h.end
-	h.expects[w] = k.Sequence + count
-	h.end += int64(count)
+	h.expects[source] = k.Sequence + header.Count
+	h.end += int64(header.Count)
 	return nil
 }
 
@@ -299,14 +306,26 @@ func (c *Checker) snapshot(s *segment, f *smqpb.ChunkFooter) error {
 	}
 	for p := s.rng.Lo; p < s.rng.Hi; p++ {
 		if h := c.of(p); ends[p] != h.end {
-			return violation("P2", "its snapshot ends partition %d at offset %d, the chunks at %d", p, ends[p], h.end)
+			return Violated("P2", "its snapshot ends partition %d at offset %d, the chunks at %d", p, ends[p], h.end)
 		}
 	}
 	return nil
 }
 
-// end is the partition's end, as far as it has been read.
-func (c *Checker) end(p smq.Partition) smq.Offset { return c.of(p).end }
+// End is the partition's end, as far as it has been read.
+func (c *Checker) End(p smq.Partition) smq.Offset { return c.of(p).end }
+
+// At returns the batch whose first message has the offset.
+func (c *Checker) At(p smq.Partition, offset smq.Offset) (k Key, batch []byte, ok bool) {
+	b, ok := c.of(p).at[offset]
+	return b.key, b.bytes, ok
+}
+
+// Find returns the offset of a batch.
+func (c *Checker) Find(k Key) (offset smq.Offset, ok bool) {
+	offset, ok = c.of(k.Partition).places[k]
+	return offset, ok
+}
 
 func (c *Checker) of(p smq.Partition) *history {
 	h := c.history[p]
@@ -315,28 +334,4 @@ func (c *Checker) of(p smq.Partition) *history {
 		c.history[p] = h
 	}
 	return h
-}
-
-// ack checks that the log holds what was acked (P1, P5).
-func (c *Checker) ack(a claim) error {
-	b, ok := c.of(a.key.Partition).at[a.offset]
-	switch {
-	case !ok:
-		return violation("P1", "%s acked %v at offset %d, where the log has nothing", a.by, a.key, a.offset)
-	case b.key != a.key:
-		return violation("P1", "%s acked %v at offset %d, where %v is", a.by, a.key, a.offset, b.key)
-	}
-	return nil
-}
-
-// delivery checks that the log holds what a reader was given (P4).
-func (c *Checker) delivery(s claim) error {
-	b, ok := c.of(s.key.Partition).at[s.offset]
-	switch {
-	case !ok:
-		return violation("P4", "%s read offset %d of partition %d, where the log has nothing", s.by, s.offset, s.key.Partition)
-	case string(b.bytes) != string(s.bytes):
-		return violation("P4", "%s read offset %d of partition %d otherwise than the log has it, %v", s.by, s.offset, s.key.Partition, b.key)
-	}
-	return nil
 }

@@ -57,21 +57,21 @@ func parseConfig(s string) (config, error) {
 
 // drawConfig is the config of a seed.
 func drawConfig(seed uint64) config {
-	d := newDice(seed, "config")
+	d := NewDice(seed, "config")
 	return config{
 		seed:       seed,
-		hosts:      2 + d.intN(2),
-		leaders:    1 + d.intN(2),
-		partitions: 1 + d.intN(4),
-		producers:  1 + d.intN(3),
-		batches:    4 + d.intN(40),
-		readers:    1 + d.intN(2),
-		changes:    d.intN(6),
-		crashes:    d.intN(4),
-		pauses:     d.intN(3),
-		faults:     100 * min(1, d.intN(8)), // one in eight lives knows no faults
-		lost:       d.intN(2) * d.intN(30),
-		giveUps:    d.intN(2),
+		hosts:      2 + d.IntN(2),
+		leaders:    1 + d.IntN(2),
+		partitions: 1 + d.IntN(4),
+		producers:  1 + d.IntN(3),
+		batches:    4 + d.IntN(40),
+		readers:    1 + d.IntN(2),
+		changes:    d.IntN(6),
+		crashes:    d.IntN(4),
+		pauses:     d.IntN(3),
+		faults:     100 * min(1, d.IntN(8)), // one in eight lives knows no faults
+		lost:       d.IntN(2) * d.IntN(30),
+		giveUps:    d.IntN(2),
 	}
 }
 
@@ -96,24 +96,24 @@ func (c config) smaller() []config {
 
 // limits are those of the life's segments: small, so that a short life sees
 // rolls, full chunks and snapshots.
-func limits(d *dice) seglog.Limits {
+func limits(d *Dice) seglog.Limits {
 	return seglog.Limits{
-		ChunkBytes:   int64(1) << d.intN(11),
-		MinInterval:  time.Duration(1+d.intN(5)) * time.Millisecond,
-		Inflight:     1 + d.intN(4),
-		MaxChunks:    uint64(4 + d.intN(100)),
+		ChunkBytes:   int64(1) << d.IntN(11),
+		MinInterval:  time.Duration(1+d.IntN(5)) * time.Millisecond,
+		Inflight:     1 + d.IntN(4),
+		MaxChunks:    uint64(4 + d.IntN(100)),
 		NoSpaceAfter: 200 * time.Millisecond,
 	}
 }
 
 // rates are those of one process's store.
-func (c config) rates(d *dice) fault.Rates {
-	p := func(most float64) float64 { return d.fraction(most) * float64(c.faults) / 100 }
+func (c config) rates(d *Dice) fault.Rates {
+	p := func(most float64) float64 { return d.Fraction(most) * float64(c.faults) / 100 }
 	change := fault.Rate{
 		Refuse: p(0.2), Full: p(0.2), Lose: p(0.2), Late: p(0.2), Drop: p(0.2),
-		Delay: 0.5, MaxDelay: 1 + d.upTo(200*time.Millisecond), MaxLate: 5 * time.Second,
+		Delay: 0.5, MaxDelay: 1 + d.UpTo(200*time.Millisecond), MaxLate: 5 * time.Second,
 	}
-	look := fault.Rate{Refuse: p(0.05), Delay: d.fraction(0.5), MaxDelay: 50 * time.Millisecond}
+	look := fault.Rate{Refuse: p(0.05), Delay: d.Fraction(0.5), MaxDelay: 50 * time.Millisecond}
 	rates := fault.Changes(change)
 	for _, k := range []fault.Kind{fault.Read, fault.ReadAt, fault.Stat, fault.List} {
 		rates[k] = look

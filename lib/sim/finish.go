@@ -1,10 +1,8 @@
 package sim
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"time"
 
@@ -22,7 +20,7 @@ func (w *world) finish(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, id := range w.checker.idents() {
+	for _, id := range w.checker.Segments() {
 		if err := w.verify(ctx, id); err != nil {
 			return err
 		}
@@ -38,35 +36,25 @@ func (w *world) finish(ctx context.Context) error {
 	return nil
 }
 
-// idents lists the segments that have chunks.
-func (c *Checker) idents() []seglog.Ident {
-	var ids []seglog.Ident
-	for _, s := range c.segments {
-		ids = append(ids, ident(s.id, s.rng))
-	}
-	slices.SortFunc(ids, func(a, b seglog.Ident) int { return cmp.Compare(a.Segment, b.Segment) })
-	return ids
-}
-
 // verify has the log's own verification, and a reader of the sealed segment,
 // agree with the checker.
 func (w *world) verify(ctx context.Context, id seglog.Ident) error {
 	report, err := seglog.Verify(ctx, w.gate.st, id)
 	if err != nil {
-		return violation("P1", "verify %v: %v", id, err)
+		return Violated("P1", "verify %v: %v", id, err)
 	}
 	if len(report.Problems) > 0 {
-		return violation("P1", "verify %v: %s", id, strings.Join(report.Problems, "; "))
+		return Violated("P1", "verify %v: %s", id, strings.Join(report.Problems, "; "))
 	}
 	seal, found, err := seglog.FindSeal(ctx, w.gate.st, id)
 	if err != nil || found != report.Sealed {
-		return violation("P8", "%v: sealed %v, but its seal is found %v, %v", id, report.Sealed, found, err)
+		return Violated("P8", "%v: sealed %v, but its seal is found %v, %v", id, report.Sealed, found, err)
 	}
 	w.mu.Lock()
 	told, known := w.seals[id.Segment]
 	w.mu.Unlock()
 	if known && (!found || seal.Chunk != told.Chunk || string(seal.Hash) != string(told.Hash) || seal.Messages != told.Messages || seal.Bytes != told.Bytes) {
-		return violation("P8", "%v: its seal is %+v, told was %+v", id, seal, told)
+		return Violated("P8", "%v: its seal is %+v, told was %+v", id, seal, told)
 	}
 	if !found {
 		return nil
@@ -79,14 +67,14 @@ func (w *world) verify(ctx context.Context, id seglog.Ident) error {
 func (w *world) readSealed(ctx context.Context, id seglog.Ident) error {
 	src, err := seglog.OpenSealed(ctx, w.gate.st, id, seglog.NewShared(seglog.SharedOptions{}))
 	if err != nil {
-		return violation("P4", "%v", err)
+		return Violated("P4", "%v", err)
 	}
 	cursor := seglog.NewCursor(src)
 	ends := make(map[smq.Partition]smq.Offset)
 	for p := id.Range.Lo; p < id.Range.Hi; p++ {
 		start, end, err := src.Offsets(ctx, p)
 		if err != nil {
-			return violation("P4", "%v", err)
+			return Violated("P4", "%v", err)
 		}
 		cursor.Add(p, start)
 		ends[p] = end
@@ -94,7 +82,7 @@ func (w *world) readSealed(ctx context.Context, id seglog.Ident) error {
 	for {
 		d, err := cursor.Next(ctx, 1)
 		if err != nil {
-			return violation("P4", "read %v: %v", id, err)
+			return Violated("P4", "read %v: %v", id, err)
 		}
 		for _, b := range d.Batches {
 			w.ledger.Seen("reader of "+id.String(), b.Partition, b.BaseOffset, b.Bytes)
@@ -105,7 +93,7 @@ func (w *world) readSealed(ctx context.Context, id seglog.Ident) error {
 	}
 	for p, end := range ends {
 		if at, _ := cursor.Position(p); at != end {
-			return violation("P4", "reader of %v ends at offset %d of partition %d, the segment at %d", id, at, p, end)
+			return Violated("P4", "reader of %v ends at offset %d of partition %d, the segment at %d", id, at, p, end)
 		}
 	}
 	return w.checker.Check(ctx)
@@ -119,7 +107,7 @@ func (n *node) released() error {
 	ctx, cancel := context.WithTimeout(n.ctx, time.Second)
 	defer cancel()
 	if err := n.shared.Reserve(ctx, buffer); err != nil {
-		return violation("P10", "%s holds memory although nothing is buffered", n.name)
+		return Violated("P10", "%s holds memory although nothing is buffered", n.name)
 	}
 	n.shared.Unreserve(buffer)
 	return nil
@@ -131,5 +119,5 @@ func (n *node) sane() error {
 	if n.isDead() || n.log == nil || n.log.Err() == nil || errors.Is(n.log.Err(), smq.ErrSegmentSealed) {
 		return nil
 	}
-	return violation("P5", "the log of %s has stopped: %v", n.name, n.log.Err())
+	return Violated("P5", "the log of %s has stopped: %v", n.name, n.log.Err())
 }

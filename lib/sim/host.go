@@ -29,10 +29,10 @@ type host struct {
 }
 
 func (l *life) startHost(ctx context.Context, name string) *host {
-	d := newDice(l.cfg.seed, "host "+name)
+	d := NewDice(l.cfg.seed, "host "+name)
 	h := &host{l: l, name: name, store: l.openStore(name)}
-	h.buffer = int64(2000 + d.intN(20_000))
-	h.shared = seglog.NewShared(seglog.SharedOptions{Buffer: h.buffer, Cache: int64(1 + d.intN(20_000))})
+	h.buffer = int64(2000 + d.IntN(20_000))
+	h.shared = seglog.NewShared(seglog.SharedOptions{Buffer: h.buffer, Cache: int64(1 + d.IntN(20_000))})
 	h.ctx, h.cancel = context.WithCancel(ctx)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -96,24 +96,24 @@ func (h *host) serve(p *place) {
 		h.l.sealed(p, h.name, seal)
 	}
 	if err := log.Err(); err != nil && !errors.Is(err, smq.ErrSegmentSealed) && !h.isDead() {
-		h.l.fail(violation("P5", "the log of %s for %v has stopped: %v", h.name, p.id, err))
+		h.l.fail(Violated("P5", "the log of %s for %v has stopped: %v", h.name, p.id, err))
 	}
 	h.l.table.end(p)
 }
 
 // probe looks from time to time whether the log is fenced.
 func (h *host) probe(p *place, log *seglog.Log) {
-	d := newDice(h.l.cfg.seed, fmt.Sprintf("probe %v", p.id.Segment))
-	for log.Err() == nil && pause(h.ctx, d.upTo(time.Second)) {
+	d := NewDice(h.l.cfg.seed, fmt.Sprintf("probe %v", p.id.Segment))
+	for log.Err() == nil && pause(h.ctx, d.UpTo(time.Second)) {
 		if err := log.Probe(h.ctx); errors.Is(err, smq.ErrCorrupt) {
-			h.l.fail(violation("P8", "%s looks behind %v: %v", h.name, p.id, err))
+			h.l.fail(Violated("P8", "%s looks behind %v: %v", h.name, p.id, err))
 		}
 	}
 }
 
 // open tries to own the segment until it does or never can.
 func (h *host) open(p *place) *seglog.Log {
-	d := newDice(h.l.cfg.seed, fmt.Sprintf("open %v", p.id.Segment))
+	d := NewDice(h.l.cfg.seed, fmt.Sprintf("open %v", p.id.Segment))
 	for {
 		log, err := seglog.Open(h.ctx, seglog.Config{
 			Store: h.store, Ident: p.id, Predecessors: p.preds, Broker: smq.BrokerID(h.name), Limits: h.l.limits, Shared: h.shared,
@@ -129,10 +129,10 @@ func (h *host) open(p *place) *seglog.Log {
 			h.l.count("open: " + kindOf(err))
 			return nil
 		case errors.Is(err, smq.ErrCorrupt):
-			h.l.fail(violation("P8", "%s opens %v: %v", h.name, p.id, err))
+			h.l.fail(Violated("P8", "%s opens %v: %v", h.name, p.id, err))
 			return nil
 		}
-		if !pause(h.ctx, 10*time.Millisecond+d.upTo(200*time.Millisecond)) {
+		if !pause(h.ctx, 10*time.Millisecond+d.UpTo(200*time.Millisecond)) {
 			return nil
 		}
 	}
@@ -163,7 +163,7 @@ func (h *host) released(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	if err := h.shared.Reserve(ctx, h.buffer); err != nil {
-		return violation("P10", "%s holds memory although nothing is buffered", h.name)
+		return Violated("P10", "%s holds memory although nothing is buffered", h.name)
 	}
 	h.shared.Unreserve(h.buffer)
 	return nil

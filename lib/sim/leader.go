@@ -18,23 +18,23 @@ type leader struct {
 	l      *life
 	name   string
 	store  *fault.Store
-	dice   *dice
+	dice   *Dice
 	wishes int
 }
 
 func (l *life) newLeader(name string) *leader {
-	return &leader{l: l, name: name, store: l.openStore(name), dice: newDice(l.cfg.seed, "leader "+name), wishes: l.cfg.changes}
+	return &leader{l: l, name: name, store: l.openStore(name), dice: NewDice(l.cfg.seed, "leader "+name), wishes: l.cfg.changes}
 }
 
 func (ld *leader) run(ctx context.Context) {
-	for pause(ctx, 20*time.Millisecond+ld.dice.upTo(300*time.Millisecond)) {
+	for pause(ctx, 20*time.Millisecond+ld.dice.UpTo(300*time.Millisecond)) {
 		live := ld.l.table.live()
 		for _, p := range live {
 			if s := ld.l.table.state(p); s.ended || s.owner.isDead() {
 				ld.replace(ctx, []*place{p}, []smq.Range{p.id.Range})
 			}
 		}
-		if ld.wishes > 0 && ld.dice.percent(5) {
+		if ld.wishes > 0 && ld.dice.Percent(5) {
 			ld.wishes--
 			ld.wish(ctx, live)
 		}
@@ -44,11 +44,11 @@ func (ld *leader) run(ctx context.Context) {
 // wish replaces a segment that could go on: by one like it, by two, or
 // together with its neighbour by one.
 func (ld *leader) wish(ctx context.Context, live []*place) {
-	i := ld.dice.intN(len(live))
+	i := ld.dice.IntN(len(live))
 	p, r := live[i], live[i].id.Range
-	switch kind := ld.dice.intN(3); {
+	switch kind := ld.dice.IntN(3); {
 	case kind == 1 && r.Len() > 1:
-		at := r.Lo + 1 + smq.Partition(ld.dice.intN(r.Len()-1))
+		at := r.Lo + 1 + smq.Partition(ld.dice.IntN(r.Len()-1))
 		ld.replace(ctx, []*place{p}, []smq.Range{{Lo: r.Lo, Hi: at}, {Lo: at, Hi: r.Hi}})
 	case kind == 2 && i+1 < len(live):
 		ld.replace(ctx, []*place{p, live[i+1]}, []smq.Range{{Lo: r.Lo, Hi: live[i+1].id.Range.Hi}})
@@ -81,8 +81,8 @@ func (ld *leader) replace(ctx context.Context, old []*place, ranges []smq.Range)
 // seal has the owner seal its segment, or does so itself.
 func (ld *leader) seal(ctx context.Context, p *place) bool {
 	s := ld.l.table.state(p)
-	if s.log != nil && !s.owner.isDead() && ld.dice.percent(50) {
-		short, cancel := context.WithTimeout(ctx, ld.dice.upTo(time.Second))
+	if s.log != nil && !s.owner.isDead() && ld.dice.Percent(50) {
+		short, cancel := context.WithTimeout(ctx, ld.dice.UpTo(time.Second))
 		defer cancel()
 		if seal, err := s.log.Seal(short); err == nil {
 			ld.l.sealed(p, ld.name, seal)
@@ -96,7 +96,7 @@ func (ld *leader) seal(ctx context.Context, p *place) bool {
 	if err != nil {
 		ld.l.note("%s cannot seal %v: %v", ld.name, p.id, err)
 		if errors.Is(err, smq.ErrCorrupt) {
-			ld.l.fail(violation("P8", "%s seals %v: %v", ld.name, p.id, err))
+			ld.l.fail(Violated("P8", "%s seals %v: %v", ld.name, p.id, err))
 		}
 		return false
 	}
@@ -110,15 +110,15 @@ func (l *life) anyHost() *host {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	alive := slices.DeleteFunc(slices.Clone(l.hosts), (*host).isDead)
-	return alive[l.dice.intN(len(alive))]
+	return alive[l.dice.IntN(len(alive))]
 }
 
 // chaos kills hosts, whose places others take, and cuts hosts off from the
 // store for a while.
 func (l *life) chaos(ctx context.Context) {
-	d := newDice(l.cfg.seed, "chaos")
+	d := NewDice(l.cfg.seed, "chaos")
 	for i := range l.cfg.crashes {
-		at, name := d.upTo(trouble), fmt.Sprintf("h%d", l.cfg.hosts+i+1)
+		at, name := d.UpTo(trouble), fmt.Sprintf("h%d", l.cfg.hosts+i+1)
 		l.spawn(func() {
 			if !pause(ctx, at) {
 				return
@@ -131,7 +131,7 @@ func (l *life) chaos(ctx context.Context) {
 		})
 	}
 	for range l.cfg.pauses {
-		at, long := d.upTo(trouble), d.upTo(4*time.Second)
+		at, long := d.UpTo(trouble), d.UpTo(4*time.Second)
 		l.spawn(func() {
 			if !pause(ctx, at) || l.isHealed() {
 				return

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/seaweedmq/smq/lib/record"
 	"github.com/seaweedmq/smq/lib/seglog"
 	"github.com/seaweedmq/smq/lib/smq"
 )
@@ -17,6 +18,7 @@ type Ledger struct {
 	last     uint64             // id of an attempt
 	acked    []claim            // not compared with the store yet
 	seen     []claim            // likewise
+	settling []claim            // of both, being compared
 	broken   *Violation         // the first that was found without the store
 }
 
@@ -131,29 +133,61 @@ func (l *Ledger) Seen(by string, p smq.Partition, offset smq.Offset, bytes []byt
 
 func (l *Ledger) violated(promise, format string, args ...any) {
 	if l.broken == nil {
-		l.broken = violation(promise, format, args...)
+		l.broken = Violated(promise, format, args...)
 	}
 }
 
-// claims hands over what is to be compared with the store. It must be read
-// before the store is, so that the store is never behind it.
-func (l *Ledger) claims() (acked, seen []claim, broken *Violation) {
+// Begin puts the acks and deliveries so far aside.
+func (l *Ledger) Begin() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	acked, seen = l.acked, l.seen
+	if l.broken != nil {
+		return l.broken
+	}
+	l.settling = append(l.acked, l.seen...)
 	l.acked, l.seen = nil, nil
-	return acked, seen, l.broken
+	return nil
 }
 
-// meant is what a client meant to publish as k.
-func (l *Ledger) meant(k Key) (bytes []byte, count int32, ok bool) {
+// Batch checks that a batch is what its client meant.
+func (l *Ledger) Batch(k Key, h record.Header, batch []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := l.batches[k]
-	if s == nil {
-		return nil, 0, false
+	if s := l.batches[k]; s == nil || !same(s.bytes, batch) || s.count != h.Count {
+		return Violated("P1", "%v at offset %d is not what its client meant to publish", k, h.BaseOffset)
 	}
-	return s.bytes, s.count, true
+	return nil
+}
+
+// Settle checks that the log holds what was acked (P1, P5), and what readers
+// were given (P4), and nothing that was refused for certain.
+func (l *Ledger) Settle(c *Checker) error {
+	for _, s := range l.settling {
+		if err := s.settle(c); err != nil {
+			return err
+		}
+	}
+	for _, k := range l.refused() {
+		if o, ok := c.Find(k); ok {
+			return Violated("answers", "%v is in the log at offset %d, but its client was told that it is not", k, o)
+		}
+	}
+	return nil
+}
+
+func (s claim) settle(c *Checker) error {
+	k, bytes, ok := c.At(s.key.Partition, s.offset)
+	switch {
+	case s.bytes == nil && !ok:
+		return Violated("P1", "%s acked %v at offset %d, where the log has nothing", s.by, s.key, s.offset)
+	case s.bytes == nil && k != s.key:
+		return Violated("P1", "%s acked %v at offset %d, where %v is", s.by, s.key, s.offset, k)
+	case !ok:
+		return Violated("P4", "%s read offset %d of partition %d, where the log has nothing", s.by, s.offset, s.key.Partition)
+	case s.bytes != nil && string(bytes) != string(s.bytes):
+		return Violated("P4", "%s read offset %d of partition %d otherwise than the log has it, %v", s.by, s.offset, s.key.Partition, k)
+	}
+	return nil
 }
 
 // refused lists the batches of which every attempt was told that it is not in

@@ -26,7 +26,7 @@ type life struct {
 	ledger  *Ledger
 	checker *Checker
 	table   *table
-	dice    *dice
+	dice    *Dice
 	began   time.Time
 
 	tasks sync.WaitGroup
@@ -71,11 +71,11 @@ func live(t *testing.T, cfg config, wrap func(store.Store) store.Store) (s story
 }
 
 func newLife(cfg config) *life {
-	l := &life{cfg: cfg, st: mem.New(), ledger: NewLedger(), table: new(table), dice: newDice(cfg.seed, "life"),
+	l := &life{cfg: cfg, st: mem.New(), ledger: NewLedger(), table: new(table), dice: NewDice(cfg.seed, "life"),
 		began: time.Now(), counts: make(map[string]int)}
 	l.limits = limits(l.dice)
-	l.inline = int64(l.dice.intN(2)) << 20
-	l.checker = NewChecker(l.st, seglog.TopicDir(topic, topicID), l.ledger)
+	l.inline = int64(l.dice.IntN(2)) << 20
+	l.checker = NewChecker(l.st, topic, topicID, l.ledger)
 	return l
 }
 
@@ -115,12 +115,12 @@ func (l *life) isHealed() bool {
 
 // openStore is a process's way to the store.
 func (l *life) openStore(name string) *fault.Store {
-	d := newDice(l.cfg.seed, "store of "+name)
+	d := NewDice(l.cfg.seed, "store of "+name)
 	var inner store.Store = sized{l.st.Handle(), l.inline}
 	if l.wrap != nil {
 		inner = l.wrap(inner)
 	}
-	s := fault.New(inner, l.cfg.seed+uint64(d.intN(1<<30)), l.cfg.rates(d))
+	s := fault.New(inner, l.cfg.seed+uint64(d.IntN(1<<30)), l.cfg.rates(d))
 	s.Zombies = true
 	s.Before = func(op fault.Op) fault.Decision {
 		if l.isHealed() {
@@ -205,18 +205,18 @@ func (l *life) settled(ctx context.Context, streams []*stream, readers []*reader
 			return err
 		}
 		busy := slices.ContainsFunc(streams, func(s *stream) bool { return !s.isDone() })
-		if !busy && !slices.ContainsFunc(readers, func(r *reader) bool { return r.at() < l.checker.end(r.partition) }) {
+		if !busy && !slices.ContainsFunc(readers, func(r *reader) bool { return r.at() < l.checker.End(r.partition) }) {
 			return nil
 		}
 	}
 	for _, s := range streams {
 		if !s.isDone() {
-			return violation("answers", "%s is still not done: %s", s.name, s.describe())
+			return Violated("answers", "%s is still not done: %s", s.name, s.describe())
 		}
 	}
 	for _, r := range readers {
-		if end := l.checker.end(r.partition); r.at() < end {
-			return violation("P4", "%s is at offset %d and does not come to the end, %d", r.name, r.at(), end)
+		if end := l.checker.End(r.partition); r.at() < end {
+			return Violated("P4", "%s is at offset %d and does not come to the end, %d", r.name, r.at(), end)
 		}
 	}
 	return nil
@@ -234,13 +234,13 @@ func (l *life) finish(ctx context.Context) error {
 	if err := l.unanswered(ctx); err != nil {
 		return err
 	}
-	for _, id := range l.checker.idents() {
+	for _, id := range l.checker.Segments() {
 		report, err := seglog.Verify(ctx, l.st, id)
 		if err != nil {
-			return violation("P1", "verify %v: %v", id, err)
+			return Violated("P1", "verify %v: %v", id, err)
 		}
 		if len(report.Problems) > 0 {
-			return violation("P1", "verify %v: %s", id, strings.Join(report.Problems, "; "))
+			return Violated("P1", "verify %v: %s", id, strings.Join(report.Problems, "; "))
 		}
 	}
 	return nil
@@ -257,7 +257,7 @@ func (l *life) unanswered(ctx context.Context) error {
 			continue
 		}
 		if keys := l.ledger.Unanswered(h.name); len(keys) > 0 {
-			return violation("answers", "%s never answers %v", h.name, keys)
+			return Violated("answers", "%s never answers %v", h.name, keys)
 		}
 		if err := h.released(ctx); err != nil {
 			return err

@@ -20,7 +20,7 @@ type reader struct {
 	partition smq.Partition
 	store     *fault.Store
 	shared    *seglog.Shared
-	dice      *dice
+	dice      *Dice
 
 	mu       sync.Mutex
 	position smq.Offset
@@ -31,9 +31,9 @@ func (l *life) startReaders(ctx context.Context) []*reader {
 	for i := range l.cfg.readers {
 		for p := range l.cfg.partitions {
 			name := fmt.Sprintf("r%d/p%d", i+1, p)
-			d := newDice(l.cfg.seed, "reader "+name)
+			d := NewDice(l.cfg.seed, "reader "+name)
 			r := &reader{l: l, name: name, partition: smq.Partition(p), store: l.openStore(name), dice: d,
-				shared: seglog.NewShared(seglog.SharedOptions{Cache: int64(1 + d.intN(10_000))})}
+				shared: seglog.NewShared(seglog.SharedOptions{Cache: int64(1 + d.IntN(10_000))})}
 			list = append(list, r)
 			l.spawn(func() { r.run(ctx) })
 		}
@@ -49,7 +49,7 @@ func (r *reader) at() smq.Offset {
 }
 
 func (r *reader) run(ctx context.Context) {
-	for i := 0; pause(ctx, r.dice.upTo(100*time.Millisecond)); {
+	for i := 0; pause(ctx, r.dice.UpTo(100*time.Millisecond)); {
 		chain := r.l.table.chain(r.partition)
 		if i == len(chain) {
 			continue // its successor is not named yet
@@ -68,7 +68,7 @@ func (r *reader) run(ctx context.Context) {
 // sealed.
 func (r *reader) source(ctx context.Context, p *place) seglog.Source {
 	s := r.l.table.state(p)
-	if s.sealed == nil || r.dice.percent(30) {
+	if s.sealed == nil || r.dice.Percent(30) {
 		if s.log == nil || s.owner.isDead() {
 			return nil
 		}
@@ -89,7 +89,7 @@ func (r *reader) read(ctx context.Context, src seglog.Source) (end bool) {
 	cursor.Add(r.partition, r.at())
 	for {
 		changed := src.Changed()
-		d, err := cursor.Next(ctx, 1+r.dice.intN(1000))
+		d, err := cursor.Next(ctx, 1+r.dice.IntN(1000))
 		if err != nil {
 			r.judge(err)
 			return false
@@ -120,7 +120,7 @@ func (r *reader) deliver(src seglog.Source, b seglog.Delivered) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if b.BaseOffset != r.position {
-		r.l.fail(violation("P4", "%s is given offset %d by %v, next is %d", r.name, b.BaseOffset, src.Ident(), r.position))
+		r.l.fail(Violated("P4", "%s is given offset %d by %v, next is %d", r.name, b.BaseOffset, src.Ident(), r.position))
 		return false
 	}
 	r.l.ledger.Seen(r.name, b.Partition, b.BaseOffset, b.Bytes)
@@ -132,6 +132,6 @@ func (r *reader) deliver(src seglog.Source, b seglog.Delivered) bool {
 // does not explain.
 func (r *reader) judge(err error) {
 	if errors.Is(err, smq.ErrCorrupt) || errors.Is(err, smq.ErrConflict) || errors.Is(err, smq.ErrNotFound) {
-		r.l.fail(violation("P4", "%s: %v", r.name, err))
+		r.l.fail(Violated("P4", "%s: %v", r.name, err))
 	}
 }

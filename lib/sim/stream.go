@@ -20,7 +20,7 @@ type stream struct {
 	name      string
 	producer  int64
 	partition smq.Partition
-	dice      *dice
+	dice      *Dice
 	pace      time.Duration // the most between two looks
 
 	mu       sync.Mutex // guards all below
@@ -46,9 +46,9 @@ func (l *life) startStreams(ctx context.Context) []*stream {
 	for producer := range l.cfg.producers {
 		for p := range l.cfg.partitions {
 			name := fmt.Sprintf("c%d/p%d", producer+1, p)
-			d := newDice(l.cfg.seed, "stream "+name)
+			d := NewDice(l.cfg.seed, "stream "+name)
 			s := &stream{l: l, name: name, producer: int64(producer + 1), partition: smq.Partition(p), left: l.cfg.batches,
-				dice: d, pace: 20*time.Millisecond + d.upTo(500*time.Millisecond), progress: time.Now(), news: make(chan struct{}, 1)}
+				dice: d, pace: 20*time.Millisecond + d.UpTo(500*time.Millisecond), progress: time.Now(), news: make(chan struct{}, 1)}
 			list = append(list, s)
 			l.spawn(func() { s.run(ctx) })
 		}
@@ -69,7 +69,7 @@ func (s *stream) describe() string {
 }
 
 func (s *stream) run(ctx context.Context) {
-	for !s.isDone() && pause(ctx, s.dice.upTo(s.pace)) {
+	for !s.isDone() && pause(ctx, s.dice.UpTo(s.pace)) {
 		s.fill()
 		if s.connect(ctx) {
 			s.send()
@@ -82,8 +82,8 @@ func (s *stream) run(ctx context.Context) {
 func (s *stream) fill() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for n := s.dice.intN(4); n > 0 && s.left > 0 && len(s.queue) < window; n-- {
-		count := 1 + s.dice.intN(3)
+	for n := s.dice.IntN(4); n > 0 && s.left > 0 && len(s.queue) < window; n-- {
+		count := 1 + s.dice.IntN(3)
 		k := Key{Producer: s.producer, Epoch: s.epoch, Partition: s.partition, Sequence: s.sequence}
 		bytes := batchOf(k, count)
 		s.l.ledger.Mean(k, count, bytes)
@@ -140,7 +140,7 @@ func (s *stream) await(ctx context.Context) {
 	if s.idle() {
 		return
 	}
-	t := time.NewTimer(500*time.Millisecond + s.dice.upTo(2*time.Second))
+	t := time.NewTimer(500*time.Millisecond + s.dice.UpTo(2*time.Second))
 	defer t.Stop()
 	select {
 	case <-s.news:
@@ -214,7 +214,7 @@ func (c *conn) run(ctx context.Context) {
 		case <-c.h.ctx.Done():
 			return
 		case frame := <-c.queue:
-			if c.s.dice.percent(20) && !pause(ctx, c.s.dice.upTo(500*time.Millisecond)) {
+			if c.s.dice.Percent(20) && !pause(ctx, c.s.dice.UpTo(500*time.Millisecond)) {
 				return
 			}
 			c.deliver(frame)
@@ -259,7 +259,7 @@ func (c *conn) Acked(acks []seglog.Ack) {
 			c.s.l.note("%s: %s refuses %v: %v", c.s.name, c.h.name, k, a.Err)
 			c.judge(k, a.Err)
 		}
-		if !c.s.dice.percent(c.s.l.cfg.lost) || c.s.l.isHealed() {
+		if !c.s.dice.Percent(c.s.l.cfg.lost) || c.s.l.isHealed() {
 			c.s.answer(c, k, a.Err)
 		}
 	}
@@ -270,9 +270,9 @@ func (c *conn) Acked(acks []seglog.Ack) {
 func (c *conn) judge(k Key, err error) {
 	switch {
 	case errors.Is(err, smq.ErrDuplicate) && !c.s.settled(k):
-		c.s.l.fail(violation("P7", "%s does not know the offset of %v, which is not acked: %v", c.h.name, k, err))
+		c.s.l.fail(Violated("P7", "%s does not know the offset of %v, which is not acked: %v", c.h.name, k, err))
 	case errors.Is(err, smq.ErrCorrupt), errors.Is(err, smq.ErrInvalid), errors.Is(err, smq.ErrTooLarge):
-		c.s.l.fail(violation("answers", "%s refuses %v: %v", c.h.name, k, err))
+		c.s.l.fail(Violated("answers", "%s refuses %v: %v", c.h.name, k, err))
 	}
 }
 

@@ -100,7 +100,7 @@ func (t *table) seal(p *place, by string, s seglog.Seal) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if k := p.sealed; k != nil && (k.Chunk != s.Chunk || string(k.Hash) != string(s.Hash) || k.Messages != s.Messages || k.Bytes != s.Bytes) {
-		return violation("P8", "%s was told the seal %+v of %v, known is %+v", by, s, p.id, *k)
+		return Violated("P8", "%s was told the seal %+v of %v, known is %+v", by, s, p.id, *k)
 	}
 	p.sealed = &s
 	return nil

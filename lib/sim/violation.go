@@ -11,6 +11,7 @@ type Violation struct {
 // Error names the promise first.
 func (v *Violation) Error() string { return v.Promise + ": " + v.Text }
 
-func violation(promise, format string, args ...any) *Violation {
+// Violated makes a Violation.
+func Violated(promise, format string, args ...any) *Violation {
 	return &Violation{Promise: promise, Text: fmt.Sprintf(format, args...)}
 }

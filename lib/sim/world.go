@@ -50,7 +50,7 @@ type actor interface {
 
 func newWorld() *world {
 	w := &world{gate: newGate(), ledger: NewLedger(), seals: make(map[smq.SegmentID]seglog.Seal)}
-	w.checker = NewChecker(w.gate.st, seglog.TopicDir(topic, topicID), w.ledger)
+	w.checker = NewChecker(w.gate.st, topic, topicID, w.ledger)
 	return w
 }
 
@@ -176,7 +176,7 @@ func (w *world) sealed(n *node, seal seglog.Seal) {
 	defer w.mu.Unlock()
 	known, ok := w.seals[seal.Segment]
 	if ok && (known.Chunk != seal.Chunk || string(known.Hash) != string(seal.Hash) || known.Messages != seal.Messages || known.Bytes != seal.Bytes) {
-		w.broken = violation("P8", "%s was told another seal of segment %v: %+v, known is %+v", n.name, seal.Segment, seal, known)
+		w.broken = Violated("P8", "%s was told another seal of segment %v: %+v, known is %+v", n.name, seal.Segment, seal, known)
 	}
 	w.seals[seal.Segment] = seal
 	n.told(fmt.Sprintf("seal %v", seal.Chunk), 0)
@@ -196,7 +196,7 @@ func (w *world) unexpected(n *node, err error, expected ...error) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.broken = violation("answers", "%s: %v", n.name, err)
+	w.broken = Violated("answers", "%s: %v", n.name, err)
 }
 
 // sealsOf returns the seals of segments, when all of them are known.
@@ -235,7 +235,7 @@ func (o *openLog) read(ctx context.Context) error {
 	for !o.ended && !o.node.isDead() {
 		d, err := o.tail.Next(ctx, 1<<20)
 		if err != nil {
-			return violation("P4", "reader at %s: %v", o.node.name, err)
+			return Violated("P4", "reader at %s: %v", o.node.name, err)
 		}
 		for _, b := range d.Batches {
 			o.w.ledger.Seen("reader at "+o.node.name, b.Partition, b.BaseOffset, b.Bytes)
