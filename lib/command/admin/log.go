@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -22,6 +23,7 @@ import (
 	"github.com/seaweedmq/smq/lib/record"
 	"github.com/seaweedmq/smq/lib/seglog"
 	"github.com/seaweedmq/smq/lib/smq"
+	"github.com/seaweedmq/smq/lib/store"
 )
 
 func newLog(e *cli.Env) *cobra.Command {
@@ -247,10 +249,21 @@ func verify(ctx context.Context, e *cli.Env, topic smq.Topic, storeURL string) e
 		}
 	})
 	progress.Stop()
+	if errors.Is(err, smq.ErrNotFound) && done.Config.ID == "" {
+		return noLog(ctx, st, storeURL, topic, err)
+	}
 	if err != nil {
 		return err
 	}
 	return printVerification(e, viewVerification(topic, done))
+}
+
+// noLog tells a store without the topic from a place that holds no store.
+func noLog(ctx context.Context, st store.Store, storeURL string, topic smq.Topic, err error) error {
+	if entries, listErr := st.List(ctx, "/", "", 1); listErr == nil && len(entries) == 0 {
+		return fmt.Errorf("store %s: %w: nothing is stored there; smq-admin master status shows where the cluster stores", storeURL, smq.ErrNotFound)
+	}
+	return connect.NoTopic(err, topic)
 }
 
 func printVerification(e *cli.Env, view verificationView) error {

@@ -135,7 +135,7 @@ func newTopicDescribe(e *cli.Env) *cobra.Command {
 func describeTopic(ctx context.Context, e *cli.Env, c *client.Client, topic smq.Topic, offsets bool) error {
 	d, err := c.DescribeTopic(ctx, topic)
 	if err != nil {
-		return err
+		return connect.NoTopic(err, topic)
 	}
 	view := viewDescription(d)
 	if offsets {
@@ -192,7 +192,7 @@ func deleteTopic(ctx context.Context, e *cli.Env, c *client.Client, topic smq.To
 		return nil
 	}
 	if err != nil {
-		return err
+		return connect.NoTopic(err, topic)
 	}
 	if !confirmed {
 		question := fmt.Sprintf("Delete topic %s (%d partitions) with all its messages? Type its name: ", topic, d.GetConfig().GetPartitions())
@@ -206,7 +206,7 @@ func deleteTopic(ctx context.Context, e *cli.Env, c *client.Client, topic smq.To
 	deleting, cancel := e.WithTimeout(ctx)
 	defer cancel()
 	if err := c.DeleteTopic(deleting, topic); err != nil {
-		return err
+		return connect.NoTopic(err, topic)
 	}
 	e.Infof("deleted topic %s", topic)
 	return nil

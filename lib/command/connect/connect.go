@@ -32,6 +32,15 @@ func Dial(ctx context.Context, e *cli.Env, logger *slog.Logger) (*client.Client,
 	return c, err
 }
 
+// NoTopic says plainly that topic is not there, if that is what err says, and
+// what to do; any other error it returns as it is.
+func NoTopic(err error, topic smq.Topic) error {
+	if !errors.Is(err, smq.ErrNotFound) {
+		return err
+	}
+	return fmt.Errorf("topic %s: %w; smq-admin topic list shows those that there are", topic, smq.ErrNotFound)
+}
+
 // completionTimeout bounds how long a shell waits for completions.
 const completionTimeout = 2 * time.Second
 

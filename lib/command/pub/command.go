@@ -164,7 +164,7 @@ func openPublisher(ctx context.Context, e *cli.Env, c *client.Client, j job) (*c
 	defer cancel()
 	p, err := c.NewPublisher(ctx, j.topic, j.options)
 	if errors.Is(err, smq.ErrNotFound) {
-		err = fmt.Errorf("%w; make the topic with --create, or with smq-admin topic create %s", err, j.topic)
+		err = fmt.Errorf("topic %s: %w; make it with --create, or with smq-admin topic create %s", j.topic, smq.ErrNotFound, j.topic)
 	}
 	return p, err
 }

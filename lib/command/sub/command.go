@@ -3,7 +3,6 @@ package sub
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"time"
@@ -230,7 +229,7 @@ func (j job) follower(ctx context.Context, e *cli.Env, c *client.Client, topic s
 	defer cancel()
 	p, err := makePlan(ctx, c, topic, j.partitions, j.from, j.until, time.Now())
 	if err != nil {
-		return nil, advise(err)
+		return nil, j.advise(ctx, c, topic, err)
 	}
 	f := &follower{topic: topic, name: topic.String(), plan: p, finder: c, render: j.newRenderer(), out: out, budget: j.budget}
 	if p.nothing() {
@@ -238,15 +237,21 @@ func (j job) follower(ctx context.Context, e *cli.Env, c *client.Client, topic s
 	}
 	s, err := c.NewSubscriber(ctx, topic, client.SubscriberOptions{Partitions: p.partitions, Start: p.start, Starts: p.starts})
 	if err != nil {
-		return nil, advise(err)
+		return nil, j.advise(ctx, c, topic, err)
 	}
 	f.from = subscription{s}
 	return f, nil
 }
 
-func advise(err error) error {
-	if errors.Is(err, smq.ErrNotFound) {
-		return fmt.Errorf("%w; smq-admin topic list shows the topics that there are", err)
+// advise says plainly that there is no such topic or no such partition, when
+// that is what a look-up failed with.
+func (j job) advise(ctx context.Context, c *client.Client, topic smq.Topic, err error) error {
+	if errors.Is(err, smq.ErrInvalid) && len(j.partitions) > 0 {
+		last := j.partitions[len(j.partitions)-1]
+		if d, describeErr := c.DescribeTopic(ctx, topic); describeErr == nil && last >= d.GetConfig().GetPartitions() {
+			n := d.GetConfig().GetPartitions()
+			return cli.Usagef("topic %s has partitions 0 to %d; there is no %d", topic, n-1, last)
+		}
 	}
-	return err
+	return connect.NoTopic(err, topic)
 }
