@@ -63,6 +63,8 @@ func (p *Publisher) accepted(a attempt, current bool, ack *smqpb.PublishAck, now
 		return
 	}
 	p.router.works(a.route)
+	p.lastAck = now
+	p.acks.ends(p.logger)
 	t.pop()
 	p.metrics.acked.Add(float64(b.count))
 	p.settle(b, Results{BaseOffset: ack.GetBaseOffset(), Level: level})

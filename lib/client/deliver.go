@@ -19,7 +19,10 @@ func (s *Subscriber) received(f *feed, head *smqpb.DeliverHead, payload []byte) 
 	if len(head.GetCaughtUp()) != len(head.GetCaughtUpOffsets()) {
 		return fmt.Errorf("%w frame: %d partitions and %d offsets caught up", smq.ErrInvalid, len(head.GetCaughtUp()), len(head.GetCaughtUpOffsets()))
 	}
-	f.healthy = true
+	if !f.healthy {
+		f.healthy = true
+		s.found()
+	}
 	batches := head.GetBatches()
 	for len(batches) > 0 {
 		n, size := 0, 0 // a run of batches of one partition

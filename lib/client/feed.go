@@ -77,8 +77,37 @@ func (s *Subscriber) tick() {
 	if !s.alarm.rang() {
 		return
 	}
-	if next := s.router.tick(s.now()); next != 0 {
+	now := s.now()
+	if next := s.router.tick(now); next != 0 {
 		s.alarm.set(next)
+	}
+	s.found() // by a broker that serves other partitions, too
+	if s.broken {
+		s.alarm.set(min(s.streams.lasts(s.logger, now, s.since, s.lastErr), now+silentAfter))
+	}
+}
+
+// lost takes note that partitions have lost their broker.
+func (s *Subscriber) lost(err error) {
+	s.lastErr = err
+	if !s.broken {
+		s.broken, s.since = true, s.now()
+		s.alarm.set(s.since + silentAfter)
+	}
+}
+
+// found looks whether all partitions are served again.
+func (s *Subscriber) found() {
+	if !s.broken {
+		return
+	}
+	served := true
+	s.parts.each(0, math.MaxInt32, func(in *intake) {
+		served = served && (!in.wanted || in.failed || in.feed != nil && in.feed.healthy)
+	})
+	if served {
+		s.broken, s.lastErr = false, nil
+		s.streams.ends(s.logger)
 	}
 }
 
@@ -250,6 +279,9 @@ func (s *Subscriber) feedEnded(f *feed, err error) {
 			return
 		}
 		in.feed = nil
+		if in.wanted && !in.failed {
+			s.lost(err)
+		}
 		if rt := s.router.find(in.id); rt.addr == f.addr {
 			if f.healthy {
 				s.router.doubt(rt, err)

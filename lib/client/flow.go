@@ -85,15 +85,23 @@ func (p *Publisher) fail(cause error) {
 
 // expired is the cause for a batch whose delivery timeout has passed.
 func (p *Publisher) expired(t *partition) error {
-	rt := p.router.find(t.id)
 	err := fmt.Errorf("%w: not delivered within %v", smq.ErrTimeout, p.options.DeliveryTimeout)
-	switch {
-	case rt.lastErr != nil:
-		err = fmt.Errorf("%w: %w", err, rt.lastErr)
-	case rt.addr != "":
-		err = fmt.Errorf("%w: broker %s gave no answer", err, rt.addr)
+	if why := p.obstacle(t); why != nil {
+		err = fmt.Errorf("%w: %w", err, why)
 	}
 	return err
+}
+
+// obstacle is why the partition's batches have no answer yet, as far as is known.
+func (p *Publisher) obstacle(t *partition) error {
+	rt := p.router.find(t.id)
+	switch {
+	case rt.lastErr != nil:
+		return rt.lastErr
+	case rt.addr != "":
+		return fmt.Errorf("broker %s gives no answer", rt.addr)
+	}
+	return nil
 }
 
 // tick does what is due: the publisher's only timer calls it.
@@ -106,6 +114,10 @@ func (p *Publisher) tick() {
 	now := p.now()
 	for b := p.lingering.head; b != nil && b.opened+p.options.Linger <= now; b = p.lingering.head {
 		p.makeDue(b)
+	}
+	if b := p.live.head; b != nil {
+		since := max(b.opened+max(p.options.Linger, 0), p.lastAck)
+		p.alarm.set(p.acks.lasts(p.logger, now, since, p.obstacle(b.part)))
 	}
 	p.expire(now)
 	if next := p.router.tick(now); next != 0 {

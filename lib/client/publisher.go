@@ -49,6 +49,8 @@ type Publisher struct {
 	flushes   []flush
 	firstErr  error // when there is no Results to tell of it
 	alarm     *alarm
+	acks      silence
+	lastAck   time.Duration
 }
 
 // NewPublisher makes a publisher to a topic; smq.ErrNotFound when there is none
@@ -82,6 +84,7 @@ func (c *Client) NewPublisher(ctx context.Context, topic smq.Topic, o PublisherO
 		links:     make(map[string]*link),
 		live:      batchList{kind: inLive},
 		lingering: batchList{kind: inLingering},
+		acks:      silence{what: "acks"},
 	}
 	p.start()
 	p.mu.Lock()
@@ -292,6 +295,7 @@ func (p *Publisher) begin(b *batch) {
 	b.number, b.opened = p.batches, p.now()
 	b.part.open = b
 	p.live.push(b)
+	p.alarm.set(b.opened + max(p.options.Linger, 0) + silentAfter)
 	if p.options.DeliveryTimeout > 0 {
 		p.alarm.set(b.opened + p.options.DeliveryTimeout)
 	}

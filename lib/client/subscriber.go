@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/seaweedmq/smq/lib/record"
 	"github.com/seaweedmq/smq/lib/smq"
@@ -40,6 +41,10 @@ type Subscriber struct {
 	queued  int64         // bytes in queue
 	space   chan struct{} // closed when bytes leave the queue; nil: nobody waits
 	alarm   *alarm
+	streams silence
+	broken  bool          // some partition has lost its broker, and has no other yet
+	since   time.Duration // then
+	lastErr error         // why
 }
 
 // intake is a partition as its subscriber sees it. The subscriber's lock guards
@@ -105,6 +110,7 @@ func (c *Client) NewSubscriber(ctx context.Context, topic smq.Topic, o Subscribe
 		ended:   make(chan struct{}),
 		parts:   newTable[intake](resp.GetConfig().GetPartitions()),
 		feeds:   make(map[string]*feed),
+		streams: silence{what: "messages"},
 	}
 	s.start(resp.GetLayout(), partitions, starts)
 	if err := c.adopt(s); err != nil {
