@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,18 +13,39 @@ import (
 	"github.com/seaweedmq/smq/lib/smqpb"
 )
 
-// listen makes a client's publishers and subscribers from now on log to a
-// buffer. They are the only ones to write, under their locks.
-func (c *Client) listen() *bytes.Buffer {
-	var log bytes.Buffer
+// hearing collects what is logged.
+type hearing struct {
+	mu  sync.Mutex
+	log bytes.Buffer
+}
+
+func (h *hearing) Write(b []byte) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.log.Write(b)
+}
+
+// lines are those heard so far.
+func (h *hearing) lines() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return strings.Split(strings.TrimSuffix(h.log.String(), "\n"), "\n")
+}
+
+// silent reports whether nothing has been heard.
+func (h *hearing) silent() bool { return h.lines()[0] == "" }
+
+// listen hears what a client's publishers and subscribers log from now on.
+func (c *Client) listen() *hearing {
+	var h hearing
 	drop := func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey || a.Key == "topic" {
 			return slog.Attr{}
 		}
 		return a
 	}
-	c.logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: drop}))
-	return &log
+	c.logger = slog.New(slog.NewTextHandler(&h, &slog.HandlerOptions{ReplaceAttr: drop}))
+	return &h
 }
 
 func TestMissingAcksAreLoggedRarely(t *testing.T) {
@@ -40,15 +62,15 @@ func TestMissingAcksAreLoggedRarely(t *testing.T) {
 		publish(t, p, 0, 0, 1)
 		pass(2 * time.Second)
 		synctest.Wait()
-		if log.Len() > 0 {
-			t.Errorf("heard at once: %s", log)
+		if !log.silent() {
+			t.Errorf("heard at once: %q", log.lines())
 		}
 		pass(88 * time.Second)
 		f.mu.Lock()
 		full = false
 		f.mu.Unlock()
 		mustClose(t, p)
-		got := strings.Split(strings.TrimSpace(log.String()), "\n")
+		got := log.lines()
 		if len(got) != 3 || got[0] != `level=WARN msg="no acks for 3s, trying again" error="no space left"` ||
 			got[1] != `level=WARN msg="no acks for 1m3s, trying again" error="no space left"` || got[2] != `level=INFO msg="acks come again"` {
 			t.Errorf("heard %q", got)
@@ -66,8 +88,8 @@ func TestNothingIsLoggedOfAcksThatCome(t *testing.T) {
 			pass(time.Second)
 		}
 		mustClose(t, p)
-		if log.Len() > 0 {
-			t.Errorf("heard %s", log)
+		if !log.silent() {
+			t.Errorf("heard %q", log.lines())
 		}
 	})
 }
@@ -89,7 +111,7 @@ func TestALostBrokerIsLoggedBySubscribers(t *testing.T) {
 		f.brokers[0].start()
 		pass(10 * time.Second)
 		s.Close()
-		got := strings.Split(strings.TrimSpace(log.String()), "\n")
+		got := log.lines()
 		if len(got) != 2 || !strings.HasPrefix(got[0], `level=WARN msg="no messages for 3s, trying again" error=`) ||
 			got[1] != `level=INFO msg="messages come again"` {
 			t.Errorf("heard %q", got)
