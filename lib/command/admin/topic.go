@@ -40,12 +40,7 @@ they are for the topic's life.`,
 				return err
 			}
 			return withClient(cmd.Context(), e, func(ctx context.Context, c *client.Client) error {
-				for _, topic := range topics {
-					if err := createTopic(ctx, e, c, topic, options, ifNotExists); err != nil {
-						return err
-					}
-				}
-				return nil
+				return createTopics(ctx, e, c, topics, options, ifNotExists, cmd.Flags().Changed("partitions"))
 			})
 		},
 	}
@@ -68,15 +63,33 @@ func parseTopics(args []string) ([]smq.Topic, error) {
 	return topics, nil
 }
 
-func createTopic(ctx context.Context, e *cli.Env, c *client.Client, topic smq.Topic, options client.TopicOptions, ifNotExists bool) error {
-	config, err := c.CreateTopic(ctx, topic, options)
-	switch {
-	case errors.Is(err, smq.ErrExists) && ifNotExists:
-		e.Infof("topic %s exists", topic)
+// createTopics goes on past topics that exist, and fails because of them at the
+// end. Any other failure ends it: the next topic would fail likewise.
+func createTopics(ctx context.Context, e *cli.Env, c *client.Client, topics []smq.Topic, options client.TopicOptions, ifNotExists, counted bool) error {
+	var there []error
+	for _, topic := range topics {
+		err := createTopic(ctx, e, c, topic, options)
+		switch {
+		case errors.Is(err, smq.ErrExists) && ifNotExists:
+			e.Infof("topic %s exists", topic)
+			if counted {
+				connect.WarnOfPartitions(ctx, e, c, topic, options.Partitions)
+			}
+		case errors.Is(err, smq.ErrExists):
+			there = append(there, fmt.Errorf("topic %s: %w", topic, smq.ErrExists))
+		case err != nil:
+			return errors.Join(append(there, err)...)
+		}
+	}
+	if there == nil {
 		return nil
-	case errors.Is(err, smq.ErrExists):
-		return fmt.Errorf("%w; --if-not-exists takes it as it is", err)
-	case err != nil:
+	}
+	return fmt.Errorf("%w; --if-not-exists takes what is there as it is", errors.Join(there...))
+}
+
+func createTopic(ctx context.Context, e *cli.Env, c *client.Client, topic smq.Topic, options client.TopicOptions) error {
+	config, err := c.CreateTopic(ctx, topic, options)
+	if err != nil {
 		return err
 	}
 	e.Infof("created topic %s with %d partitions", topic, config.GetPartitions())
@@ -91,6 +104,11 @@ func newTopicList(e *cli.Env) *cobra.Command {
 		Example: "  smq-admin topic list -o name\n  smq-admin topic list --namespace shop -o json",
 		Args:    cli.Args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if namespace != "" {
+				if _, err := smq.ParseTopic(namespace + "/x"); err != nil {
+					return cli.Usagef("--namespace %q: use letters, digits, '_', '-', and '.' but not first", namespace)
+				}
+			}
 			return withClient(cmd.Context(), e, func(ctx context.Context, c *client.Client) error {
 				var topics []topicView
 				options := client.ListOptions{NamesOnly: e.Flags.Output == cli.FormatName}

@@ -41,6 +41,18 @@ func NoTopic(err error, topic smq.Topic) error {
 	return fmt.Errorf("topic %s: %w; smq-admin topic list shows those that there are", topic, smq.ErrNotFound)
 }
 
+// WarnOfPartitions warns when a topic, which was to be created and was there
+// already, has another number of partitions than it would have got.
+func WarnOfPartitions(ctx context.Context, e *cli.Env, c *client.Client, topic smq.Topic, wanted int32) {
+	d, err := c.DescribeTopic(ctx, topic)
+	if err != nil {
+		return // whatever uses the topic will tell
+	}
+	if n := d.GetConfig().GetPartitions(); n != wanted {
+		e.Warnf("topic %s was there already, with %d partitions, not %d", topic, n, wanted)
+	}
+}
+
 // completionTimeout bounds how long a shell waits for completions.
 const completionTimeout = 2 * time.Second
 

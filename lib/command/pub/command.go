@@ -175,6 +175,9 @@ func create(ctx context.Context, e *cli.Env, c *client.Client, topic smq.Topic, 
 	defer cancel()
 	_, err := c.CreateTopic(ctx, topic, client.TopicOptions{Partitions: partitions})
 	if errors.Is(err, smq.ErrExists) {
+		if partitions > 0 {
+			connect.WarnOfPartitions(ctx, e, c, topic, partitions)
+		}
 		return nil
 	}
 	return err

@@ -36,7 +36,7 @@ func findInputs(e *cli.Env, files []string) ([]input, error) {
 		case err != nil:
 			return nil, fmt.Errorf("cannot read %s: %w", path, reason(err))
 		case info.IsDir():
-			return nil, fmt.Errorf("cannot read %s: it is a folder", path)
+			return nil, cli.Usagef("cannot read %s: it is a folder", path)
 		}
 		inputs = append(inputs, input{name: path, info: info, open: func() (io.ReadCloser, error) { return os.Open(path) }})
 	}
