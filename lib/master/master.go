@@ -43,7 +43,7 @@ type Master struct {
 // Start starts a master, which runs until Shutdown. It returns before the
 // master is of use: see Ready. smq.ErrInvalid: the configuration is wrong or
 // does not fit the data directory; smq.ErrUnavailable: the data directory is in
-// use.
+// use; smq.ErrCorrupt: it is damaged.
 func Start(c Config) (*Master, error) {
 	m, err := start(c)
 	if err != nil {

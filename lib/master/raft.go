@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -38,12 +39,20 @@ func (p *raftParts) close() error {
 
 // openRaft starts the raft node of a completed configuration. A node without
 // any state bootstraps the group: all members do it with the same list, so it
-// does not matter which of them is first.
-func openRaft(c Config, f raft.FSM) (*raft.Raft, *raftParts, error) {
-	logger := raftLogger(c.Logger)
-	p := &raftParts{}
-	r, err := startRaft(c, f, p, logger)
-	if err != nil {
+// does not matter which of them is first. smq.ErrCorrupt when the state that it
+// has cannot be read.
+func openRaft(c Config, f raft.FSM) (r *raft.Raft, p *raftParts, err error) {
+	// Raft and its database take what they find in the files as it is. Damage
+	// shows as a panic, or as a fault where a file that is mapped into memory
+	// ends early. What is open then stays so: in which state, nobody knows.
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("%w data directory %s (%v): no message is in it; start with an empty one", smq.ErrCorrupt, c.DataDir, v)
+		}
+	}()
+	p = &raftParts{}
+	if r, err = startRaft(c, f, p, raftLogger(c.Logger)); err != nil {
 		return nil, nil, errors.Join(err, p.close())
 	}
 	return r, p, nil
