@@ -140,6 +140,6 @@ func (p *Publisher) expire(now time.Duration) {
 		p.giveUp(b.part, b.part.index(b), last)
 	}
 	if last != nil {
-		p.logger.Warn("messages were not delivered in time", "error", last)
+		p.logger.Debug("messages were not delivered in time", "error", last) // each message has its result
 	}
 }

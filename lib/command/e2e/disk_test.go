@@ -39,7 +39,7 @@ func testFullDisk(t *testing.T, disk func(t *testing.T) (*cluster, func())) {
 	if code != 3 && (code != 1 || pub.acked() > 0) {
 		t.Errorf("smq-pub ended with exit code %d after %d acks", code, pub.acked())
 	}
-	if strings.Count(text, "\n") != 2 || !strings.Contains(text, "no space left") || !strings.Contains(text, "not acked") {
+	if said(text) != 2 || !strings.Contains(text, "no space left") || !strings.Contains(text, "not acked") {
 		t.Errorf("smq-pub says %q; an account and an error are due", text)
 	}
 	before := c.readStored("read-full", "t", pub)

@@ -4,6 +4,8 @@ package e2e
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -79,12 +81,7 @@ func TestMasters(t *testing.T) {
 
 	second.kill()
 	for _, b := range c.brokers {
-		await(t, b.name+" says that its lease has run out", func() error {
-			if answer, err := fetch(t, "http://"+b.addrs.HTTP+"/readyz"); err == nil {
-				return fmt.Errorf("it says %s", answer)
-			}
-			return nil
-		})
+		b.awaitNotReady()
 	}
 	pub.awaitMore(2 * window)
 	live.awaitMessages(pub.acked())
@@ -116,7 +113,7 @@ func TestMasters(t *testing.T) {
 // that says why, in which all the words are.
 func wantFailure(t *testing.T, got result, code int, words ...string) {
 	t.Helper()
-	if got.code != code || strings.Count(got.stderr, "\n") != 1 {
+	if got.code != code || said(got.stderr) != 1 {
 		t.Errorf("%v; exit code %d and one line are due", got, code)
 	}
 	for _, w := range words {
@@ -124,4 +121,54 @@ func wantFailure(t *testing.T, got result, code int, words ...string) {
 			t.Errorf("%v: %q is not in it", got, w)
 		}
 	}
+}
+
+// TestMasterLosesItsData wipes the data of one of three masters while it is
+// down, as the loss of a disk does: it comes back, and is of use.
+func TestMasterLosesItsData(t *testing.T) {
+	t.Parallel()
+	c := newClusterOfMasters(t, newStore(t), 1)
+	c.createTopic("before")
+	c.say("before", 1)
+	lost := c.masters[0]
+	lost.kill()
+	if err := os.RemoveAll(filepath.Join(c.dir, lost.name)); err != nil {
+		t.Fatal(err)
+	}
+	lost.start()
+	// With another one gone there is no majority without it.
+	c.masters[1].kill()
+	c.createTopic("after")
+	c.say("after", 1)
+	c.say("before", 2)
+	c.readAll("read", "before", 2)
+}
+
+// TestPausedMaster pauses the master for longer than brokers' leases last, and
+// then lets it go on: it must not take them for dead. Nothing that goes on
+// stops.
+func TestPausedMaster(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, newStore(t), 2)
+	c.createTopic("t")
+	pub := c.publish("pub", "t", keyed, "-K", ":")
+	live := c.subscribe("sub", "t")
+	pub.awaitMore(window)
+	_, id := c.ownerOf("t")
+	c.masters[0].pause()
+	for _, b := range c.brokers {
+		b.awaitNotReady()
+	}
+	pub.awaitMore(2 * window)
+	wantFailure(t, c.admin("topic", "create", "later", "--timeout", "2s"), 5, c.masters[0].addrs.GRPC)
+	c.masters[0].resume()
+	c.createTopic("later")
+	if _, now := c.ownerOf("t"); now != id {
+		t.Errorf("the owner is %s, it was %s", now, id)
+	}
+	pub.awaitMore(window)
+	n := pub.finish(scaled(t, 10_000))
+	live.finish(n)
+	live.checkAcks(pub.places())
+	c.verify("t", n)
 }

@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -256,6 +257,17 @@ func excerpt(text string, at int) string {
 type result struct {
 	code           int
 	stdout, stderr string
+}
+
+// said counts the lines on standard error that are not warnings.
+func said(stderr string) int {
+	n := 0
+	for line := range strings.Lines(stderr) {
+		if !strings.Contains(line, ": warning: ") {
+			n++
+		}
+	}
+	return n
 }
 
 func (r result) String() string {
