@@ -114,6 +114,12 @@ func (o *options) check(f *pflag.FlagSet, files int) error {
 		return cli.Usagef("partition %d: there are none below 0", o.partition)
 	case f.Changed("partition") && o.repartition:
 		return cli.Usagef("-p and --repartition exclude each other")
+	case f.Changed("partition") && o.spread:
+		return cli.Usagef("-p and --spread exclude each other")
+	case o.repartition && (o.each || o.format == "lines" || o.format == "raw" || o.format == "length"):
+		return cli.Usagef("--repartition needs -f json or a template: nothing else says a partition")
+	case f.Changed("key-delimiter") && o.keyDelim == "":
+		return cli.Usagef("-K is empty; leave it out when messages have no key")
 	case o.tee && o.report:
 		return cli.Usagef("--tee and --report both write to standard output; use one")
 	case f.Changed("partitions") && !o.create:

@@ -436,7 +436,10 @@ func TestFlagMistakes(t *testing.T) {
 		{"t --compress lz5", 2, "did you mean lz4?"},
 		{"t --rate x", 2, `rate "x"`},
 		{"t " + file + ".none", 4, "cannot read " + file + ".none: no such file or directory"},
-		{"t " + folder, 1, "it is a folder"},
+		{"t --key-delimiter=", 2, "-K is empty"},
+		{"t -p 1 --spread", 2, "-p and --spread exclude each other"},
+		{"t --repartition", 2, "--repartition needs -f json or a template"},
+		{"t " + folder, 2, "it is a folder"},
 	}
 	for _, test := range tests {
 		var out, errOut bytes.Buffer

@@ -117,6 +117,9 @@ func prepare(cmd *cobra.Command, o *options, args []string, now time.Time) (j jo
 	if j.until, err = parseUntil(o.until); err != nil {
 		return job{}, err
 	}
+	if cmd.Flags().Changed("partitions") && o.partitions == "" {
+		return job{}, cli.Usagef("-p is empty; leave it out for all partitions")
+	}
 	if j.partitions, err = parsePartitions(o.partitions); err != nil {
 		return job{}, err
 	}
