@@ -26,8 +26,11 @@
 // less than what a broker's lease ends before the master's plus the time that
 // followers wait before they elect another.
 //
-// A leading master that was paused or suspended finds every lease run out when
-// it wakes. It renews them all, as after an election.
+// A leading master that was paused or suspended may find every lease run out
+// when it wakes, with the heartbeats that came meanwhile still unread. Leases are
+// longer by the length of the pause then, and are full ones after a pause of a
+// whole lease, as after an election. That is for the brokers' sake; the promises
+// above hold without it.
 //
 // A broker whose stream ends without a farewell is reported as silent at once:
 // it may be dead, and then its segments can be taken over before its lease has

@@ -269,6 +269,28 @@ func TestPausedMasterExpiresNobody(t *testing.T) {
 	})
 }
 
+// A machine that has too much to do stalls the master every second. Whoever
+// lives keeps the lease, and whoever is dead loses it all the same.
+func TestStallsDoNotKeepTheDeadAlive(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		n := solo(w, nil)
+		a, dead := w.join(n, "a"), w.join(n, "dead")
+		a.live()
+		dead.crash()
+		for range 10 {
+			pass(400 * time.Millisecond)
+			if n.jump.Load() < int64(2*time.Second) && n.seen("dead") == nil {
+				t.Errorf("expired early, after %v", time.Duration(n.jump.Load()))
+			}
+			n.jump.Add(int64(2 * n.config.maxPause()))
+		}
+		pass(100 * time.Millisecond)
+		if n.seen("a") == nil || n.seen("dead") != nil {
+			t.Errorf("after ten stalls: %v", n.Info())
+		}
+	})
+}
+
 func TestShutdownEndsStreams(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		n := solo(w, nil)

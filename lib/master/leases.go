@@ -106,7 +106,8 @@ func (l *leases) renew(id smq.BrokerID, s *session, sequence uint64, now time.Du
 	if b == nil || b.session != s || b.expired {
 		return
 	}
-	b.until = now + l.duration
+	// now is from before the lock, and a pause may have been made up for since.
+	b.until = max(b.until, now+l.duration)
 	select {
 	case <-s.granted: // overtaken before it was sent
 	default:
@@ -114,12 +115,19 @@ func (l *leases) renew(id smq.BrokerID, s *session, sequence uint64, now time.Du
 	s.granted <- sequence
 }
 
-// renewAll gives everybody a full lease, except those that are being expired.
-func (l *leases) renewAll(now time.Duration) {
+// makeUp makes up for a pause of this process, during which nobody could be
+// heard and which ends now: leases go on from where they were. Only after one of
+// a whole lease, which has cost the brokers their streams, everybody gets a full
+// one; if short pauses gave as much, a machine that has too much to do and makes
+// one every few seconds would keep the dead alive for ever.
+func (l *leases) makeUp(pause, now time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, b := range l.byID {
-		b.until = now + l.duration
+		b.until += pause
+		if pause >= l.duration {
+			b.until = max(b.until, now+l.duration)
+		}
 	}
 }
 

@@ -34,7 +34,7 @@ func TestEndedLeaseIsNeverRenewed(t *testing.T) {
 		t.Error("it did not end")
 	}
 	l.renew("a", s, 1, 3*time.Second)
-	l.renewAll(3 * time.Second)
+	l.makeUp(3*time.Second, 3*time.Second)
 	if len(s.granted) != 0 || l.open("a", 3*time.Second) != nil {
 		t.Error("it was renewed")
 	}
@@ -63,5 +63,26 @@ func TestStreamOfARemovedBrokerIsTold(t *testing.T) {
 	}
 	if l.close("a", s, time.Second) {
 		t.Error("its end makes it silent")
+	}
+}
+
+func TestPausesAreMadeUpFor(t *testing.T) {
+	const lease = 3 * time.Second
+	for pause, left := range map[time.Duration]time.Duration{
+		time.Second:      lease - time.Second, // as much as before it
+		lease:            lease,
+		10 * time.Second: lease,
+	} {
+		l := newLeases(lease)
+		l.sync(ids("a"), 0)
+		s := l.open("a", 0)
+		l.renew("a", s, 1, time.Second)
+		before := 2 * time.Second
+		now := before + pause
+		l.makeUp(pause, now)
+		l.renew("a", s, 2, before) // it was about to be, when the pause came
+		if l.expire(now+left-1) || !l.expire(now+left) {
+			t.Errorf("after a pause of %v the lease does not last %v", pause, left)
+		}
 	}
 }

@@ -138,7 +138,7 @@ func (p *raftParts) openStores(dir string, logger hclog.Logger) error {
 		return fmt.Errorf("lock the data directory %s: %w", dir, err)
 	}
 	if !locked {
-		return fmt.Errorf("%w: the data directory %s is in use by another master", smq.ErrUnavailable, dir)
+		return fmt.Errorf("%w: the data directory %s is in use by another master", smq.ErrConflict, dir)
 	}
 	p.closers = append(p.closers, lock)
 	bolt, err := raftboltdb.New(raftboltdb.Options{

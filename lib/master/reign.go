@@ -228,9 +228,9 @@ func (r *reign) keepTime() {
 			return
 		}
 		now := r.m.config.Clock()
-		if r.paused(now) {
-			r.m.logger.Warn("this process was paused; every broker gets a full lease again")
-			r.leases.renewAll(now)
+		if pause := r.paused(now); pause > 0 {
+			r.m.logger.Warn("this process was paused; the brokers' leases are longer by as much", "pause", pause)
+			r.leases.makeUp(pause, now)
 		}
 		r.leases.sync(r.m.registered, now)
 		r.leases.expire(now)
@@ -245,18 +245,18 @@ func (r *reign) keepTime() {
 	}
 }
 
-// paused notes that the ticking goroutine runs, and reports whether it has not
-// done so for too long.
-func (r *reign) paused(now time.Duration) bool {
+// paused notes that the ticking goroutine runs, and returns for how long it has
+// not, if that was too long; else 0.
+func (r *reign) paused(now time.Duration) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	gap := now - r.lastTick
 	r.lastTick = now
 	if gap <= r.m.config.maxPause() {
-		return false
+		return 0
 	}
 	r.confirmed = false
-	return true
+	return gap
 }
 
 // commit tells the registry what the leases have brought. It is a goroutine of

@@ -113,7 +113,7 @@ func TestDataDirectoryInUse(t *testing.T) {
 		dir := t.TempDir()
 		solo(w, func(c *Config) { c.DataDir = dir })
 		_, err := Start(Config{Advertise: "other:1", StoreURL: "mem://", DataDir: dir})
-		if !errors.Is(err, smq.ErrUnavailable) || !strings.Contains(err.Error(), dir) {
+		if !errors.Is(err, smq.ErrConflict) || !strings.Contains(err.Error(), dir) {
 			t.Errorf("got %v", err)
 		}
 	})
