@@ -115,6 +115,17 @@ func (d *daemon) awaitReady() {
 	})
 }
 
+// awaitNotReady waits until the daemon says that it cannot do its part.
+func (d *daemon) awaitNotReady() {
+	d.r.t.Helper()
+	await(d.r.t, d.name+" is not ready", func() error {
+		if answer, err := fetch(d.r.t, "http://"+d.addrs.HTTP+"/readyz"); err == nil {
+			return fmt.Errorf("it says %s", answer)
+		}
+		return nil
+	})
+}
+
 // restart kills the daemon and starts it again.
 func (d *daemon) restart() {
 	d.r.t.Helper()
