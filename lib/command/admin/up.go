@@ -17,6 +17,7 @@ import (
 	"github.com/seaweedmq/smq/lib/command/daemon"
 	"github.com/seaweedmq/smq/lib/command/local"
 	"github.com/seaweedmq/smq/lib/command/node"
+	"github.com/seaweedmq/smq/lib/smq"
 )
 
 // upOptions are the flags of smq-admin up.
@@ -102,6 +103,9 @@ func up(ctx context.Context, e *cli.Env, o *upOptions) error {
 		Listener: listener, Brokers: o.brokers, StoreURL: o.store, DataDir: data,
 		Memory: int64(o.memory), Logger: logger, MasterLogger: masterLogger.With("part", "master"), Registerer: registry,
 	})
+	if errors.Is(err, smq.ErrConflict) {
+		err = fmt.Errorf("%w; stop that one first, or give this one a --data and a --store of its own", err)
+	}
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"slices"
 	"time"
 
@@ -91,6 +92,9 @@ func run(ctx context.Context, e *cli.Env, o *options) error {
 	if err != nil {
 		return err
 	}
+	if err := o.checkStore(ctx, logger); err != nil {
+		return err
+	}
 	l, err := o.listeners()
 	if err != nil {
 		return err
@@ -120,6 +124,26 @@ func run(ctx context.Context, e *cli.Env, o *options) error {
 		},
 		Stop: m.Stop, StopTimeout: stopTimeout,
 	}.Run(ctx)
+}
+
+// checkStore finds a URL that is wrong, or missing, before anybody listens. A
+// master with peers may learn of the store from them; one with a state has it
+// there.
+func (o *options) checkStore(ctx context.Context, logger *slog.Logger) error {
+	if o.store == "" {
+		if _, err := os.Stat(o.data); len(o.peers) == 0 && errors.Is(err, os.ErrNotExist) {
+			return cli.Usagef("--store URL is missing: a new cluster needs a store")
+		}
+		return nil
+	}
+	st, err := node.OpenStore(ctx, o.store, logger)
+	if errors.Is(err, smq.ErrInvalid) {
+		return cli.Usagef("--store: %w", err)
+	}
+	if err == nil {
+		return st.Close() // it is opened again where it is needed
+	}
+	return nil // it may answer when it is needed
 }
 
 // listeners are what the master listens on; those that are off are nil.
