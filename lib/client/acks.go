@@ -89,6 +89,7 @@ func (p *Publisher) refused(a attempt, current bool, err error) {
 	case isFinal(err):
 		p.giveUp(t, t.index(b), err)
 	default:
+		t.trouble = err
 		t.recall()
 		p.router.cool(a.route, err)
 	}
@@ -123,7 +124,7 @@ func (p *Publisher) outOfSequence(a attempt, err error) {
 // will not.
 func isRefusal(err error) bool {
 	return isAny(err, smq.ErrSegmentSealed, smq.ErrNotOwner, smq.ErrDraining, smq.ErrNotFound, smq.ErrOverloaded,
-		smq.ErrOutOfSequence, smq.ErrUnknownProducer, smq.ErrStaleProducer, smq.ErrInvalid, smq.ErrTooLarge)
+		smq.ErrOutOfSequence, smq.ErrUnknownProducer, smq.ErrStaleProducer, smq.ErrInvalid, smq.ErrTooLarge, smq.ErrNoSpace)
 }
 
 // ownerMoved reports whether another broker is to be asked.

@@ -96,6 +96,8 @@ func (p *Publisher) expired(t *partition) error {
 func (p *Publisher) obstacle(t *partition) error {
 	rt := p.router.find(t.id)
 	switch {
+	case t.trouble != nil: // that says more than a later silence
+		return t.trouble
 	case rt.lastErr != nil:
 		return rt.lastErr
 	case rt.addr != "":

@@ -26,6 +26,7 @@ type partition struct {
 	open     *batch   // takes messages; nil: none
 	queue    []*batch // closed ones that are not settled
 	sent     int      // how many in front of queue are at a broker
+	trouble  error    // what a broker said last against the head; nil: nothing
 }
 
 // newProducerID draws a producer id at random, so large that no two meet.
@@ -95,7 +96,7 @@ func (t *partition) pop() {
 		t.queue = nil
 	}
 	t.sent = max(t.sent-1, 0)
-	t.gapped = false
+	t.gapped, t.trouble = false, nil
 }
 
 // recall makes every batch one to be sent again.
