@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"runtime/debug"
 
@@ -24,9 +25,13 @@ func Main(name string, build func(*Env) *cobra.Command) {
 // returns the exit code. The end of ctx interrupts it.
 func (e *Env) Run(ctx context.Context, build func(*Env) *cobra.Command, args []string) int {
 	root := build(e)
-	e.prepare(root)
+	out := &firstError{w: e.Stdout}
+	e.prepare(root, out)
 	root.SetArgs(args)
 	err := guard(func() error { return root.ExecuteContext(ctx) })
+	if err == nil {
+		err = out.err
+	}
 	cause := context.Cause(ctx)
 	code := ExitCode(err, cause)
 	if text := e.report(err, cause); text != "" {
@@ -54,11 +59,11 @@ func (e *Env) report(err, cause error) string {
 }
 
 // prepare gives every command of the tree the common manners.
-func (e *Env) prepare(root *cobra.Command) {
+func (e *Env) prepare(root *cobra.Command, out io.Writer) {
 	root.SilenceErrors = true // Run prints them
 	root.SilenceUsage = true
 	root.SetIn(e.Stdin)
-	root.SetOut(e.Stdout)
+	root.SetOut(out)
 	root.SetErr(e.Stderr)
 	root.Version = Version()
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
@@ -75,6 +80,21 @@ func (e *Env) prepare(root *cobra.Command) {
 			cmd.RunE = func(cmd *cobra.Command, args []string) error { return e.noCommand(cmd, args) }
 		}
 	})
+}
+
+// firstError keeps the first error of a writer, for those who do not look:
+// cobra prints help texts and versions that way.
+type firstError struct {
+	w   io.Writer
+	err error
+}
+
+func (f *firstError) Write(p []byte) (int, error) {
+	n, err := f.w.Write(p)
+	if f.err == nil {
+		f.err = err
+	}
+	return n, err
 }
 
 func walk(cmd *cobra.Command, visit func(*cobra.Command)) {

@@ -104,8 +104,11 @@ func runDemo(ctx context.Context, e *cli.Env, text []byte) (err error) {
 	return d.say("done: nothing was lost, nothing was there twice, everything was in order")
 }
 
-// say prints a line with the time since the start.
+// say prints a line with the time since the start, unless -q forbids it.
 func (d *demo) say(format string, args ...any) error {
+	if d.env.Flags.Quiet {
+		return nil
+	}
 	_, err := fmt.Fprintf(d.env.Stdout, "%6.2fs  %s\n", time.Since(d.began).Seconds(), fmt.Sprintf(format, args...))
 	return err
 }
