@@ -107,7 +107,7 @@ func (f *follower) follow(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			return fmt.Errorf("topic %s: %w", f.topic, err)
+			return f.failed(err)
 		}
 		if got.caughtUp {
 			// Nobody knows when more comes, so what there is goes out now.
@@ -121,6 +121,15 @@ func (f *follower) follow(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// failed says which topic cannot be read on, and what tells more of damage. The
+// error itself says which partition, and from where.
+func (f *follower) failed(err error) error {
+	if errors.Is(err, smq.ErrCorrupt) {
+		return fmt.Errorf("topic %s: %w; smq-admin log verify %[1]s shows all that is damaged", f.topic, err)
+	}
+	return fmt.Errorf("topic %s: %w", f.topic, err)
 }
 
 // begin notes which partitions have an end to reach.
@@ -163,7 +172,7 @@ func (f *follower) show(got fetch) error {
 	}
 	switch {
 	case got.messages.Err() != nil:
-		return fmt.Errorf("topic %s: %w", f.topic, got.messages.Err())
+		return f.failed(got.messages.Err())
 	case f.budget.spent():
 		return errEnough
 	}

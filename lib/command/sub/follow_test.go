@@ -147,7 +147,8 @@ func TestFollowReportsErrors(t *testing.T) {
 	} {
 		var w stdout
 		f := newFollower(t, s, &w, plan{})
-		if err := f.run(t.Context()); !errors.Is(err, smq.ErrCorrupt) || !strings.HasPrefix(err.Error(), "topic t: ") {
+		if err := f.run(t.Context()); !errors.Is(err, smq.ErrCorrupt) || !strings.HasPrefix(err.Error(), "topic t: ") ||
+			!strings.HasSuffix(err.Error(), "; smq-admin log verify t shows all that is damaged") {
 			t.Errorf("%s: %v", name, err)
 		}
 		if f.out.Flush(); w.String() != "0/0 " {
