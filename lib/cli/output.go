@@ -17,8 +17,8 @@ import (
 type Format string
 
 // The formats. JSON and YAML are one document with snake_case keys and raw
-// numbers, to which keys are only ever added. Plain is a line a row, its
-// cells separated by tabs, without a header. Name is the names alone.
+// numbers, to which keys are only ever added. Plain is a line a row, its values
+// separated by tabs, without a header, units or rounding. Name is the names alone.
 const (
 	FormatTable Format = "table"
 	FormatJSON  Format = "json"
@@ -49,6 +49,9 @@ type Column[T any] struct {
 	Header string
 	Cell   func(T) string
 	Right  bool // numbers are aligned to the right
+	// Raw are the values that Cell tells people, each by itself, for the plain
+	// format; nil: the one value is what Cell says.
+	Raw func(T) []string
 }
 
 // View is how things of one kind are printed. As JSON and YAML, a T is printed
@@ -109,13 +112,18 @@ func (v View[T]) Table(e *Env, items []T) error { return v.table(e, items) }
 func (v View[T]) plain(w io.Writer, items []T) error {
 	var lines strings.Builder
 	for _, item := range items {
-		for i, cell := range v.cells(item) {
-			if i > 0 {
-				lines.WriteByte('\t')
+		var values []string
+		for _, c := range v.Columns {
+			if c.Raw != nil {
+				values = append(values, c.Raw(item)...)
+			} else {
+				values = append(values, c.Cell(item))
 			}
-			lines.WriteString(cell)
 		}
-		lines.WriteByte('\n')
+		for i, value := range values {
+			values[i] = printable(value)
+		}
+		lines.WriteString(strings.Join(values, "\t") + "\n")
 	}
 	return writeOut(w, lines.String())
 }

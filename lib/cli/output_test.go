@@ -46,6 +46,18 @@ func TestList(t *testing.T) {
 	}
 }
 
+func TestPlainIsRaw(t *testing.T) {
+	view := View[pet]{Columns: []Column[pet]{
+		{Header: "WHO", Cell: func(p pet) string { return p.Name }},
+		{Header: "LEGS", Cell: func(p pet) string { return "many" }, Raw: func(p pet) []string { return []string{fmt.Sprint(p.Legs), "left\tright"} }},
+	}}
+	var out bytes.Buffer
+	e := &Env{Stdout: &out, Flags: Flags{Output: FormatPlain}}
+	if err := view.List(e, []pet{{"rex", 4}}); err != nil || out.String() != "rex\t4\tleft right\n" {
+		t.Errorf("%q, %v", out.String(), err)
+	}
+}
+
 func TestOne(t *testing.T) {
 	tests := map[Format]string{
 		FormatTable: "name:      rex\nleg count: 4\nnote:      \nmore\n",

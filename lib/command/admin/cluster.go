@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -40,7 +41,7 @@ func viewBroker(b *smqpb.BrokerInfo, leader string) brokerView {
 	v := brokerView{
 		ID: b.GetId(), Address: b.GetAddress(), HTTPAddress: b.GetHttpAddress(), Rack: b.GetRack(), Version: b.GetVersion(),
 		State: "ok", Leader: b.GetId() == leader, Segments: b.GetLoad().GetSegments(),
-		MessagesPerSecond: b.GetLoad().GetMessagesPerSecond(), BytesPerSecond: b.GetLoad().GetBytesPerSecond(),
+		MessagesPerSecond: perSecond(b.GetLoad().GetMessagesPerSecond()), BytesPerSecond: perSecond(b.GetLoad().GetBytesPerSecond()),
 		MemoryUsed: b.GetLoad().GetMemoryUsed(), MemoryLimit: b.GetLoad().GetMemoryLimit(), JoinedMS: b.GetJoinedMs(),
 	}
 	switch {
@@ -62,14 +63,15 @@ var brokerColumns = cli.View[brokerView]{
 				return b.State + ", leader"
 			}
 			return b.State
-		}},
+		}, Raw: func(b brokerView) []string { return []string{b.State, strconv.FormatBool(b.Leader)} }},
 		{Header: "RACK", Cell: func(b brokerView) string { return orNone(b.Rack) }},
 		{Header: "SEGMENTS", Cell: func(b brokerView) string { return number(b.Segments) }, Right: true},
 		{Header: "MESSAGES/S", Cell: func(b brokerView) string { return fmt.Sprintf("%.0f", b.MessagesPerSecond) }, Right: true},
-		{Header: "BYTES/S", Cell: func(b brokerView) string { return cli.FormatSize(int64(b.BytesPerSecond)) }, Right: true},
+		{Header: "BYTES/S", Cell: func(b brokerView) string { return cli.FormatSize(int64(b.BytesPerSecond)) }, Right: true,
+			Raw: func(b brokerView) []string { return []string{fmt.Sprintf("%.0f", b.BytesPerSecond)} }},
 		{Header: "MEMORY", Cell: func(b brokerView) string {
 			return cli.FormatSize(int64(b.MemoryUsed)) + " of " + cli.FormatSize(int64(b.MemoryLimit))
-		}, Right: true},
+		}, Right: true, Raw: func(b brokerView) []string { return []string{number(b.MemoryUsed), number(b.MemoryLimit)} }},
 		{Header: "JOINED", Cell: func(b brokerView) string { return when(b.JoinedMS) }},
 	},
 }
@@ -232,12 +234,15 @@ var statusColumns = cli.View[statusView]{
 		{Header: "CLUSTER", Cell: func(s statusView) string { return s.ClusterID }},
 		{Header: "STORE", Cell: func(s statusView) string { return s.Store }},
 		{Header: "LEADING_MASTER", Cell: func(s statusView) string { return orNone(s.LeadingMaster) }},
-		{Header: "RAFT", Cell: func(s statusView) string { return fmt.Sprintf("term %d, index %d", s.RaftTerm, s.RaftIndex) }},
+		{Header: "RAFT", Cell: func(s statusView) string { return fmt.Sprintf("term %d, index %d", s.RaftTerm, s.RaftIndex) },
+			Raw: func(s statusView) []string { return []string{number(s.RaftTerm), number(s.RaftIndex)} }},
 		{Header: "LEADING_BROKER", Cell: func(s statusView) string {
 			if s.Leader == "" {
 				return "-"
 			}
 			return fmt.Sprintf("%s at %s, term %d", s.Leader, s.LeaderAddress, s.LeaderTerm)
+		}, Raw: func(s statusView) []string {
+			return []string{orNone(s.Leader), orNone(s.LeaderAddress), number(s.LeaderTerm)}
 		}},
 		{Header: "BROKERS", Cell: func(s statusView) string { return number(int64(s.Brokers)) }},
 	},

@@ -48,15 +48,19 @@ var segmentColumns = cli.View[segmentView]{
 	Columns: []cli.Column[segmentView]{
 		{Header: "TOPIC", Cell: func(s segmentView) string { return s.Topic }},
 		{Header: "SEGMENT", Cell: func(s segmentView) string { return number(s.Segment) }, Right: true},
-		{Header: "PARTITIONS", Cell: func(s segmentView) string { return smq.Range{Lo: s.Lo, Hi: s.Hi}.String() }},
+		{Header: "PARTITIONS", Cell: func(s segmentView) string { return smq.Range{Lo: s.Lo, Hi: s.Hi}.String() },
+			Raw: func(s segmentView) []string { return []string{number(s.Lo), number(s.Hi)} }},
 		{Header: "STATE", Cell: func(s segmentView) string { return s.State }},
 		{Header: "OWNER", Cell: func(s segmentView) string { return orNone(s.OwnerAddress) }},
 		{Header: "CHUNKS", Cell: func(s segmentView) string { return number(s.Chunks) }, Right: true},
 		{Header: "MESSAGES", Cell: func(s segmentView) string { return number(s.Messages) }, Right: true},
-		{Header: "BYTES", Cell: func(s segmentView) string { return cli.FormatSize(int64(s.Bytes)) }, Right: true},
-		{Header: "BUFFERED", Cell: func(s segmentView) string { return cli.FormatSize(int64(s.BufferedBytes)) }, Right: true},
+		{Header: "BYTES", Cell: func(s segmentView) string { return cli.FormatSize(int64(s.Bytes)) }, Right: true,
+			Raw: func(s segmentView) []string { return []string{number(s.Bytes)} }},
+		{Header: "BUFFERED", Cell: func(s segmentView) string { return cli.FormatSize(int64(s.BufferedBytes)) }, Right: true,
+			Raw: func(s segmentView) []string { return []string{number(s.BufferedBytes)} }},
 		{Header: "MESSAGES/S", Cell: func(s segmentView) string { return fmt.Sprintf("%.0f", s.MessagesPerSecond) }, Right: true},
-		{Header: "BYTES/S", Cell: func(s segmentView) string { return cli.FormatSize(int64(s.BytesPerSecond)) }, Right: true},
+		{Header: "BYTES/S", Cell: func(s segmentView) string { return cli.FormatSize(int64(s.BytesPerSecond)) }, Right: true,
+			Raw: func(s segmentView) []string { return []string{fmt.Sprintf("%.0f", s.BytesPerSecond)} }},
 	},
 }
 
@@ -162,7 +166,7 @@ func askSegments(ctx context.Context, c *client.Client, b *smqpb.BrokerInfo) ([]
 			Topic: s.GetTopic(), TopicID: s.GetTopicId(), Segment: s.GetSegment(), Lo: s.GetLo(), Hi: s.GetHi(),
 			Owner: b.GetId(), OwnerAddress: b.GetAddress(), State: s.GetState(),
 			Chunks: s.GetChunks(), Messages: s.GetMessages(), Bytes: s.GetBytes(), BufferedBytes: s.GetBuffered(),
-			MessagesPerSecond: s.GetMessagesPerSecond(), BytesPerSecond: s.GetBytesPerSecond(),
+			MessagesPerSecond: perSecond(s.GetMessagesPerSecond()), BytesPerSecond: perSecond(s.GetBytesPerSecond()),
 			OldestUnstoredMs: s.GetOldestUnstoredMs(), StoreError: s.GetStoreError(),
 		})
 	}

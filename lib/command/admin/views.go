@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 
@@ -114,12 +115,19 @@ var describedColumns = cli.View[describedView]{
 		{Header: "CREATED", Cell: func(v describedView) string { return when(v.CreatedMS) }},
 		{Header: "LAYOUT", Cell: func(v describedView) string {
 			return fmt.Sprintf("version %d (%s), %d live segments", v.LayoutVersion, v.LayoutCause, v.LiveSegments)
+		}, Raw: func(v describedView) []string {
+			return []string{number(v.LayoutVersion), v.LayoutCause, number(v.LiveSegments)}
 		}},
 		{Header: "MESSAGES", Cell: func(v describedView) string {
 			if v.Messages == nil {
 				return "(--offsets)"
 			}
 			return number(*v.Messages)
+		}, Raw: func(v describedView) []string {
+			if v.Messages == nil {
+				return []string{"-"}
+			}
+			return []string{number(*v.Messages)}
 		}},
 	},
 }
@@ -149,6 +157,9 @@ func number[T int32 | int64 | uint64](n T) string {
 	}
 	return strconv.FormatUint(uint64(n), 10)
 }
+
+// perSecond rounds a rate to thousandths: what fades away comes to 0.
+func perSecond(rate float64) float64 { return math.Round(rate*1000) / 1000 }
 
 func when(ms int64) string {
 	if ms == 0 {
