@@ -35,6 +35,10 @@ type Config struct {
 	// ClusterID is the id of a cluster that is founded now; empty: a random one.
 	// A store that is bound to a cluster already wants that one's.
 	ClusterID smq.ClusterID
+	// Adopted: the store has layouts of a cluster already, whose registry this
+	// master may not have. The terms of a cluster that is founded now are later
+	// than those, which would else depose each of its leaders.
+	Adopted bool
 
 	// DataDir keeps raft's state, and belongs to one master. Empty: memory only,
 	// for a master by itself.

@@ -111,7 +111,11 @@ func (r *reign) found() error {
 	if id == "" {
 		id = smq.NewClusterID()
 	}
-	init := registry.Init{Cluster: id, Store: r.m.config.StoreURL, FirstJoin: uint64(time.Now().UnixMilli())}
+	now := uint64(time.Now().UnixMilli())
+	init := registry.Init{Cluster: id, Store: r.m.config.StoreURL, FirstJoin: now}
+	if r.m.config.Adopted {
+		init.FirstTerm = now // leaders change less often than every millisecond
+	}
 	if _, err := r.apply(registry.Command{Init: &init}); err != nil {
 		return fmt.Errorf("found the cluster: %w", err)
 	}

@@ -155,3 +155,23 @@ func TestConfigurationIsChecked(t *testing.T) {
 		}
 	}
 }
+
+// Layouts in the store name terms of a registry that is lost; a leader with an
+// earlier term would not believe that it leads.
+func TestTermsOfAnAdoptedStoreGoOn(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		n := solo(w, nil)
+		w.join(n, "a")
+		n.kill()
+		for range 2 {
+			before := n.Info().GetLeader().GetTerm()
+			n = solo(w, func(c *Config) { c.Adopted = true })
+			w.join(n, "a")
+			if term := n.Info().GetLeader().GetTerm(); term <= before+1000 {
+				t.Errorf("term %d after term %d", term, before)
+			}
+			pass(2 * time.Second)
+			n.kill()
+		}
+	})
+}

@@ -49,6 +49,7 @@ func (s *State) init(c Init) Result {
 	case s.d.Cluster == "":
 		s.d.Cluster, s.d.Store, s.d.FirstJoin = c.Cluster, c.Store, max(c.FirstJoin, 1)
 		s.d.NextJoin = s.d.FirstJoin
+		s.d.Term = c.FirstTerm
 		return Result{Changed: true}
 	case s.d.Cluster != c.Cluster || s.d.Store != c.Store:
 		return refuse("%w: the cluster is %s with the store %s", smq.ErrConflict, s.d.Cluster, s.d.Store)

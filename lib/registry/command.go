@@ -24,6 +24,9 @@ type Init struct {
 	Cluster   smq.ClusterID `json:"cluster"`
 	Store     string        `json:"store"`      // URL
 	FirstJoin uint64        `json:"first_join"` // registrations are numbered from here: ms since 1970 now
+	// FirstTerm is what the terms go on from: more than any of an earlier
+	// registry's, if the store is one that had one.
+	FirstTerm uint64 `json:"first_term,omitempty"`
 }
 
 // Register adds a broker. Registering one that is there with the same address

@@ -65,6 +65,9 @@ func (c *Cluster) start(ctx context.Context, o Options) error {
 		o.Listener.Close() // nobody serves on it
 		return err
 	}
+	if id := c.Master.Adopted; id != "" && o.Logger != nil {
+		o.Logger.Warn(node.AdoptedText, "cluster", id, "store", o.StoreURL)
+	}
 	select {
 	case <-c.Master.Ready():
 	case <-c.Master.Done():

@@ -36,18 +36,28 @@ func OpenStore(ctx context.Context, url string, logger *slog.Logger) (store.Stor
 // Master is a master with its gRPC server.
 type Master struct {
 	*master.Master
-	server *grpc.Server
+	// Adopted is the cluster that the store belonged to already when a master
+	// by itself that knew nothing of it was started; else empty. Another master
+	// may run for it.
+	Adopted smq.ClusterID
+	server  *grpc.Server
 }
 
 // StartMaster starts a master that serves on listener. It takes the cluster's id
 // from the store, if that is bound to a cluster already.
 func StartMaster(ctx context.Context, listener net.Listener, cfg master.Config) (*Master, error) {
+	var adopted smq.ClusterID
 	if cfg.StoreURL != "" {
-		id, err := storedCluster(ctx, cfg)
-		if err != nil {
+		known := hasState(cfg.DataDir)
+		if err := storedCluster(ctx, &cfg); err != nil {
 			return nil, err
 		}
-		cfg.ClusterID = id
+		// Of several masters that start together one binds the store, and the
+		// others find it bound.
+		if cfg.Adopted && !known && len(cfg.Peers) == 0 {
+			adopted = cfg.ClusterID
+			cfg.Logger.Warn(AdoptedText, "cluster", adopted, "store", cfg.StoreURL)
+		}
 	}
 	m, err := master.Start(cfg)
 	if err != nil {
@@ -60,30 +70,39 @@ func StartMaster(ctx context.Context, listener net.Listener, cfg master.Config) 
 			cfg.Logger.Error("the gRPC server has ended", "error", err)
 		}
 	}()
-	return &Master{Master: m, server: server}, nil
+	return &Master{Master: m, Adopted: adopted, server: server}, nil
 }
 
-// storedCluster is the id of the cluster that the store belongs to; one that
-// belongs to none is bound to a new one. A store that does not answer is no
-// obstacle to a master that has state of its own.
-func storedCluster(ctx context.Context, cfg master.Config) (smq.ClusterID, error) {
+// AdoptedText is the warning of a store that belongs to a cluster already.
+const AdoptedText = "the store belongs to a cluster already, and this master goes on as that one: no other master may run for it"
+
+// storedCluster fills in the cluster that the store belongs to; one that belongs
+// to none is bound to a new one. A store that does not answer is no obstacle to
+// a master that has state of its own.
+func storedCluster(ctx context.Context, cfg *master.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, bindTimeout)
 	defer cancel()
-	id, err := bindStore(ctx, cfg)
+	err := bindStore(ctx, cfg)
 	if err == nil || errors.Is(err, smq.ErrInvalid) || !hasState(cfg.DataDir) {
-		return id, err
+		return err
 	}
 	cfg.Logger.Warn("the store does not answer; starting from what is recorded", "error", err)
-	return "", nil
+	return nil
 }
 
-func bindStore(ctx context.Context, cfg master.Config) (smq.ClusterID, error) {
+func bindStore(ctx context.Context, cfg *master.Config) error {
 	st, err := OpenStore(ctx, cfg.StoreURL, cfg.Logger)
 	if err != nil {
-		return "", fmt.Errorf("open store %s: %w", cfg.StoreURL, err)
+		return fmt.Errorf("open store %s: %w", cfg.StoreURL, err)
 	}
 	defer st.Close() // nothing is under way
-	return store.Bind(ctx, st, "")
+	fresh := smq.NewClusterID()
+	bound, err := store.Bind(ctx, st, fresh)
+	if errors.Is(err, smq.ErrConflict) && bound != "" {
+		cfg.Adopted, err = true, nil
+	}
+	cfg.ClusterID = bound
+	return err
 }
 
 func hasState(dir string) bool {
