@@ -23,7 +23,7 @@ type worded struct {
 func (e *worded) Error() string   { return e.text }
 func (e *worded) Unwrap() []error { return e.causes }
 
-// ErrNoBroker: the masters answer, and no broker has joined them. It is an
+// ErrNoBroker means that the masters answer and no broker has joined them. It is an
 // smq.ErrUnavailable.
 var ErrNoBroker error = &worded{
 	text:   "no broker is in the cluster; start one (smq-broker), see smq-admin doctor",
