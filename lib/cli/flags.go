@@ -57,7 +57,7 @@ func (e *Env) AddTimeoutFlag(cmd *cobra.Command, value time.Duration, usage stri
 
 // AddLogFlag adds --log-format, for daemons.
 func (e *Env) AddLogFlag(cmd *cobra.Command) {
-	cmd.PersistentFlags().StringVar(&e.Flags.LogFormat, "log-format", "text", "how to log, `text or json`")
+	cmd.PersistentFlags().StringVar(&e.Flags.LogFormat, "log-format", "text", "`FORMAT` of logs: text or json")
 }
 
 // AddOutputFlag adds --output to a command that lists or shows something.

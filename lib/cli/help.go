@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"strings"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -22,6 +24,37 @@ Global flags:
 {{.InheritedFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}
 `
 
+// plainDefault shows defaults that pflag would quote or put into brackets as one
+// types them.
+func plainDefault(f *pflag.Flag) {
+	shown := f.DefValue
+	switch {
+	case f.Value.Type() == "stringSlice":
+		shown = strings.Trim(shown, "[]")
+		f.DefValue = "[]" // is not shown
+	case f.Value.Type() == "string":
+		f.DefValue = "" // likewise
+	default:
+		return
+	}
+	if shown != "" {
+		f.Usage += " (default " + shown + ")"
+	}
+}
+
+// isCompletion reports whether a shell asks for completions.
+func isCompletion(args []string) bool {
+	return len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd)
+}
+
+// unquoteUsages takes the marks around value names off the descriptions of
+// flags: help texts need them, and shells would show them.
+func unquoteUsages(cmd *cobra.Command) {
+	for _, flags := range []*pflag.FlagSet{cmd.Flags(), cmd.PersistentFlags()} {
+		flags.VisitAll(func(f *pflag.Flag) { f.Usage = strings.ReplaceAll(f.Usage, "`", "") })
+	}
+}
+
 // styleHelp makes a command's help look like all others.
 func styleHelp(cmd *cobra.Command) {
 	cmd.Flags().SortFlags = false
@@ -36,6 +69,7 @@ func styleHelp(cmd *cobra.Command) {
 			case "0s", "default":
 				f.DefValue = ""
 			}
+			plainDefault(f)
 		})
 	}
 }

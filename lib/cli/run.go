@@ -27,6 +27,9 @@ func (e *Env) Run(ctx context.Context, build func(*Env) *cobra.Command, args []s
 	root := build(e)
 	out := &firstError{w: e.Stdout}
 	e.prepare(root, out)
+	if isCompletion(args) {
+		walk(root, unquoteUsages)
+	}
 	root.SetArgs(args)
 	err := guard(func() error { return root.ExecuteContext(ctx) })
 	if err == nil {

@@ -16,7 +16,8 @@ func newCompletion() *cobra.Command {
 		Use:   "completion bash|zsh|fish|powershell",
 		Short: "Print a script that completes commands in a shell",
 		Long: `Print a script that completes the commands of a binary in a shell. Names of topics
-and brokers are asked from the cluster while one types.`,
+and brokers are asked from the cluster while one types. The script for bash needs
+the package bash-completion, which most systems have installed.`,
 		Example: `  source <(smq-admin completion bash)
   source <(smq-admin completion bash --for smq-pub)
   smq-admin completion fish > ~/.config/fish/completions/smq-admin.fish`,

@@ -122,7 +122,7 @@ func newTopicList(e *cli.Env) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&namespace, "namespace", "", "only topics of this namespace")
+	cmd.Flags().StringVar(&namespace, "namespace", "", "only topics of this `NAMESPACE`")
 	e.AddOutputFlag(cmd)
 	return cmd
 }

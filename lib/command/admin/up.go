@@ -53,7 +53,7 @@ once, which loses nothing that is acked either.`,
 		},
 	}
 	f := cmd.Flags()
-	f.IntVar(&o.brokers, "brokers", 1, "how many brokers")
+	f.IntVar(&o.brokers, "brokers", 1, "run `N` brokers")
 	f.StringVar(&o.listen, "listen", cli.DefaultMaster, "`HOST:PORT` of the master; the brokers take free ports")
 	f.StringVar(&o.http, "http", daemon.Off, "`HOST:PORT` for /metrics, /healthz and /readyz, or off")
 	f.StringVar(&o.store, "store", "", "`URL` of the store (default: a directory below --data)")
