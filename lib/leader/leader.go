@@ -115,8 +115,18 @@ func (l *Leader) leading() error {
 func (l *Leader) met(s layout.Stamp) {
 	if s.Term > l.Term && l.deposed.CompareAndSwap(false, true) {
 		l.Logger.Warn("another broker leads since a later term", "term", l.Term, "later_term", s.Term, "broker", s.Leader)
+		l.tasks.Go(func(ctx context.Context) {
+			if background.Wait(ctx, deposedFor) == nil {
+				l.Logger.Error("another leader writes to this store, and the masters do not say so: either they cannot be reached, or another cluster uses the store",
+					"broker", s.Leader, "term", s.Term)
+			}
+		})
 	}
 }
+
+// deposedFor is longer than masters that can be reached take to name another
+// leader.
+const deposedFor = 15 * time.Second
 
 func (l *Leader) stamp() layout.Stamp {
 	return layout.Stamp{Leader: l.Self, Term: l.Term, NowMS: time.Now().UnixMilli()}

@@ -18,6 +18,7 @@ import (
 	"github.com/seaweedmq/smq/lib/cli"
 	"github.com/seaweedmq/smq/lib/command/node"
 	"github.com/seaweedmq/smq/lib/rpc"
+	"github.com/seaweedmq/smq/lib/smq"
 	"github.com/seaweedmq/smq/lib/smqpb"
 )
 
@@ -337,6 +338,11 @@ func (x examination) judgeLeader() finding {
 	switch {
 	case leader.GetBroker() == "":
 		return finding{check, bad, "no broker leads, so topics cannot be made and segments not moved", "one is named as soon as a broker has joined"}
+	case errors.Is(x.leader, smq.ErrNotLeader):
+		// It has refused for as long as it was asked: masters that knew of
+		// another leader would have said so.
+		return finding{check, bad, fmt.Sprintf("broker %s at %s leads by the masters' word, and refuses to: another leader writes to the store %s", leader.GetBroker(), leader.GetAddress(), x.info.GetStore()),
+			"another cluster uses the store: stop its masters and brokers, or these"}
 	case x.leader != nil:
 		return finding{check, bad, fmt.Sprintf("the leading broker, %s at %s, cannot list the topics: %v", leader.GetBroker(), leader.GetAddress(), x.leader), "see whether it reaches the store " + x.info.GetStore()}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/seaweedmq/smq/lib/rpc"
 	"github.com/seaweedmq/smq/lib/smqpb"
 )
 
@@ -74,6 +75,8 @@ func TestJudge(t *testing.T) {
 		{"two versions", func(x *examination) { x.info.Brokers[1].Version = "v2" }, "note versions: brokers of several versions: v1, v2"},
 		{"nobody leads", func(x *examination) { x.info.Leader = nil }, "bad leader: no broker leads, so topics cannot be made and segments not moved"},
 		{"the leader fails", func(x *examination) { x.leader = gone }, "bad leader: the leading broker, aa at b1:1, cannot list the topics: gone"},
+		{"the leader is deposed", func(x *examination) { x.leader = &rpc.NotLeaderError{} },
+			"bad leader: broker aa at b1:1 leads by the masters' word, and refuses to: another leader writes to the store dir:///store"},
 		{"no sync", func(x *examination) { x.info.Store = "dir:///store?fsync=false" }, "note store: dir:///store?fsync=false does not sync"},
 		{"the store lacks something", func(x *examination) { x.store = []string{"no copies", "no sync"} }, "note store: no copies\nnote store: no sync"},
 	}
