@@ -81,11 +81,19 @@ func refusedUnread(err error) bool {
 
 // text is an error's message without gRPC's frame around it.
 func text(err error) string {
-	if s, ok := status.FromError(err); ok && s.Code() != codes.OK {
-		return s.Message()
+	s, ok := status.FromError(err)
+	if !ok || s.Code() == codes.OK {
+		return err.Error()
 	}
-	return err.Error()
+	if _, why, found := strings.Cut(s.Message(), whileDialing); found {
+		return strings.TrimSuffix(why, `"`)
+	}
+	return s.Message()
 }
+
+// whileDialing is what gRPC puts in front of the reason for which there is no
+// connection.
+const whileDialing = "transport: Error while dialing: "
 
 // isAbsent reports whether a lookup failed because nothing is there. Older
 // filers send their own error, of which only the text arrives.

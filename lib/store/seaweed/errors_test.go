@@ -127,3 +127,14 @@ func TestIsFull(t *testing.T) {
 		}
 	}
 }
+
+func TestTextOfFailedConnections(t *testing.T) {
+	for message, want := range map[string]string{
+		`connection error: desc = "transport: Error while dialing: dial tcp 127.0.0.1:18888: connect: connection refused"`: "dial tcp 127.0.0.1:18888: connect: connection refused",
+		"the filer is stopping": "the filer is stopping",
+	} {
+		if got := text(status.Error(codes.Unavailable, message)); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
