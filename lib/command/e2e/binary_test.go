@@ -19,7 +19,7 @@ import (
 func TestRandomBytes(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, newStore(t), 1)
-	want, n := lengthPrefixed(scaled(t, 100))
+	want, n := lengthPrefixed(scaled(t, 1000))
 	for _, codec := range []string{"none", "zstd"} {
 		topic := "bytes-" + codec
 		got := c.run(stdio{in: bytes.NewReader(want)}, "smq-pub", topic, "--create", "-f", "length", "--compress", codec, "--master", c.masterList())

@@ -133,3 +133,48 @@ func onSmallDisk(t *testing.T, shell []string) (c *cluster, makeRoom func()) {
 		}
 	}
 }
+
+// TestFullDiskOfTheMaster keeps the master from writing more to its own data, as
+// a full disk does. What goes on goes on, and once there is room everything else
+// does too.
+func TestFullDiskOfTheMaster(t *testing.T) {
+	t.Parallel()
+	c := &cluster{rig: newRig(t), store: newStore(t)}
+	master := c.newMaster("master")
+	// 32 KiB or 64 KiB: what its database begins with, or twice as much.
+	master.wrap = []string{"/bin/sh", "-c", `ulimit -f 64; exec "$0" "$@"`}
+	c.masters = []*daemon{master}
+	master.start()
+	first := c.newBroker("broker-1")
+	c.brokers = []*daemon{first}
+	first.start()
+	c.createTopic("t")
+	pub := c.publish("pub", "t", keyed, "-K", ":")
+	pub.awaitMore(window)
+
+	full := func() bool { return strings.Contains(c.log("master").String(), "file too large") }
+	var late *daemon
+	for i := 2; !full(); i++ { // every broker that joins is written down
+		late = c.newBroker(fmt.Sprintf("broker-%d", i))
+		c.brokers = append(c.brokers, late)
+		late.begin()
+		await(t, late.name+" is ready, or the disk full", func() error {
+			if _, err := os.Stat(late.addrFile()); err != nil && !full() {
+				return err
+			}
+			return nil
+		})
+	}
+	first.awaitNotReady()
+	pub.awaitMore(2 * window)
+	wantFailure(t, c.admin("topic", "create", "later", "--timeout", "2s"), 5, "later")
+
+	master.kill()
+	master.wrap = nil
+	master.start()
+	late.awaitReady()
+	c.createTopic("later")
+	n := pub.finish(0)
+	c.readAll("read", "t", n).checkAcks(pub.places())
+	c.verify("t", n)
+}

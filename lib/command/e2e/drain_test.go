@@ -83,3 +83,27 @@ func TestDrainAtOnce(t *testing.T) {
 	c.readAll("read", "t", n).checkAcks(pub.places())
 	c.verify("t", n)
 }
+
+// TestDrainFromAfar has an administrator drain the broker that owns the topic,
+// under load. The broker ends by itself.
+func TestDrainFromAfar(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, newStore(t), 2)
+	c.createTopic("t")
+	pub := c.publish("pub", "t", keyed, "-K", ":")
+	live := c.subscribe("sub", "t")
+	pub.awaitMore(window)
+	owner, _ := c.ownerOf("t")
+	c.mustAdmin("broker", "drain", owner.addrs.GRPC, "--wait")
+	if code := owner.exit(); code != 0 {
+		t.Errorf("the broker ended with exit code %d", code)
+	}
+	pub.awaitMore(2 * window)
+	n := pub.finish(0)
+	live.finish(n)
+	live.checkAcks(pub.places())
+	if text := c.log("sub").String(); text != "" {
+		t.Errorf("the subscriber says %q", text)
+	}
+	c.verify("t", n)
+}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"strings"
 	"sync"
@@ -31,12 +32,13 @@ type publisher struct {
 
 	mu     sync.Mutex
 	change *sync.Cond
-	fed    int           // how many messages have been written to the feed
-	least  int           // how many there have to be
-	window int           // how many may be under way
-	ending bool          // no more than least
-	acks   map[int]place // by number; the offset may be unknown
-	bad    []string      // reports that are not acks
+	fed    int            // how many messages have been written to the feed
+	least  int            // how many there have to be
+	window int            // how many may be under way
+	ending bool           // no more than least
+	acks   map[int]place  // by number; the offset may be unknown
+	failed map[int]string // by number: whether it is stored, "no" or "unknown"
+	bad    []string       // reports that make no sense
 }
 
 // window is how many messages are under way, unless a test says otherwise.
@@ -61,7 +63,7 @@ func (c *cluster) publishFrom(first int, name, topic string, line func(n int) st
 		c.t.Fatal(err)
 	}
 	reports, out := io.Pipe()
-	p := &publisher{line: line, first: first, window: window, feed: feed, read: make(chan struct{}), acks: make(map[int]place)}
+	p := &publisher{line: line, first: first, window: window, feed: feed, read: make(chan struct{}), acks: make(map[int]place), failed: make(map[int]string)}
 	p.change = sync.NewCond(&p.mu)
 	args = append([]string{topic, "--report", "--master", c.masterList()}, args...)
 	p.process = c.start(name, "smq-pub", stdio{in: in, out: out}, args...)
@@ -132,7 +134,7 @@ type report struct {
 	Partition int32
 	Offset    *int64
 	Ack       string
-	Error     string
+	Stored    string // when it has failed
 }
 
 func (p *publisher) readAll(reports io.Reader) {
@@ -150,7 +152,16 @@ func (p *publisher) take(line []byte) {
 	defer p.mu.Unlock()
 	defer p.change.Broadcast()
 	number := p.first + r.Message - 1
-	if _, twice := p.acks[number]; err != nil || r.Ack != "stored" || twice {
+	_, acked := p.acks[number]
+	_, failed := p.failed[number]
+	switch {
+	case err != nil || acked || failed:
+		p.bad = append(p.bad, string(line))
+		return
+	case r.Stored == "no" || r.Stored == "unknown":
+		p.failed[number] = r.Stored
+		return
+	case r.Ack != "stored":
 		p.bad = append(p.bad, string(line))
 		return
 	}
@@ -203,22 +214,27 @@ func (p *publisher) awaitMore(n int) {
 	p.awaitAcks(p.acked() + n)
 }
 
+// end ends the feed once it has been fed at least so many messages.
+func (p *publisher) end(least int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ending, p.least = true, max(least, p.fed)
+	p.change.Broadcast()
+}
+
 // finish ends the feed once it has been fed at least so many messages, and
 // waits for the publisher's end: a success, with an ack for each message. It
 // returns the number of the last one.
 func (p *publisher) finish(least int) int {
 	p.t.Helper()
-	p.mu.Lock()
-	p.ending, p.least = true, max(least, p.fed)
-	p.change.Broadcast()
-	p.mu.Unlock()
+	p.end(least)
 	if code := p.exit(); code != 0 {
 		p.t.Errorf("%s ended with exit code %d", p.name, code)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.acks) != p.fed || len(p.bad) > 0 {
-		p.t.Errorf("%s was fed %d messages, %d are acked, other reports: %.10q", p.name, p.fed, len(p.acks), p.bad)
+	if len(p.acks) != p.fed || len(p.failed) > 0 || len(p.bad) > 0 {
+		p.t.Errorf("%s was fed %d messages, %d are acked, %d have failed, other reports: %.10q", p.name, p.fed, len(p.acks), len(p.failed), p.bad)
 	}
 	return p.first + p.fed - 1
 }
@@ -227,9 +243,12 @@ func (p *publisher) finish(least int) int {
 func (p *publisher) places() map[int]place {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	all := make(map[int]place, len(p.acks))
-	for n, at := range p.acks {
-		all[n] = at
-	}
-	return all
+	return maps.Clone(p.acks)
+}
+
+// failures are the messages that have failed so far.
+func (p *publisher) failures() map[int]string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.failed)
 }

@@ -17,6 +17,7 @@ import (
 type subscriber struct {
 	*process
 	read chan struct{} // closed when all its output has been taken in
+	gate *gate         // its output is taken in through it
 
 	mu       sync.Mutex
 	found    map[int]place   // where each numbered message was
@@ -32,7 +33,7 @@ const shape = `%p %o %k %v\n`
 func (c *cluster) subscribe(name, topic string, args ...string) *subscriber {
 	c.t.Helper()
 	lines, out := io.Pipe()
-	s := &subscriber{read: make(chan struct{}), found: make(map[int]place), next: make(map[int32]int64), last: make(map[string]int)}
+	s := &subscriber{read: make(chan struct{}), gate: newGate(), found: make(map[int]place), next: make(map[int32]int64), last: make(map[string]int)}
 	args = append([]string{topic, "--from", "earliest", "-f", shape, "--master", c.masterList()}, args...)
 	s.process = c.start(name, "smq-sub", stdio{out: out}, args...)
 	go s.readAll(lines)
@@ -47,6 +48,7 @@ func (s *subscriber) readAll(r io.Reader) {
 	defer close(s.read)
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {
+		s.gate.await()
 		s.take(lines.Text())
 	}
 }
@@ -205,5 +207,19 @@ func (c *cluster) readStored(name, topic string, p *publisher) int {
 	}
 	read.checkKnown()
 	read.checkAcks(p.places())
+	read.checkNotStored(p.failures())
 	return read.count()
+}
+
+// checkNotStored says which messages are there though their publisher was told
+// that they are not.
+func (s *subscriber) checkNotStored(failures map[int]string) {
+	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for n, stored := range failures {
+		if at, there := s.found[n]; there && stored == "no" {
+			s.t.Errorf("message %d failed as not stored; it is at %v", n, at)
+		}
+	}
 }
