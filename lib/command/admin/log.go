@@ -41,7 +41,7 @@ no store: all that is needed is in the file. By default each message is an
 envelope of JSON, a line each; -f takes what smq-sub -f takes. --footer prints
 what the chunk says of itself instead. A chunk that fails a check prints nothing.`,
 		Example: `  smq-admin log dump 00000000000000000007.log
-  curl -s http://filer:8888/smq/topics/…/00000000000000000007.log | smq-admin log dump -
+  curl -sf http://filer:8888/smq/topics/…/00000000000000000007.log | smq-admin log dump -
   smq-admin log dump *.log -f '%p %o %v\n'`,
 		Args: cli.Args("FILE…"),
 		RunE: func(_ *cobra.Command, args []string) error {
