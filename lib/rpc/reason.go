@@ -85,6 +85,13 @@ func reason(st *status.Status) string {
 // isForeign reports whether a status that gRPC itself made tells that the other
 // end is no server of SMQ's: it lacks the method, or answers as HTTP servers do.
 func isForeign(st *status.Status) bool {
-	return st.Code() == codes.Unimplemented ||
-		st.Code() == codes.Unavailable && strings.Contains(st.Message(), beforePreface) && strings.Contains(st.Message(), "HTTP/1.1")
+	text := st.Message()
+	switch st.Code() {
+	case codes.Unimplemented:
+		return true
+	case codes.Unavailable: // text that is read as a frame has an impossible length
+		return strings.Contains(text, beforePreface) &&
+			(strings.Contains(text, "frame too large") || strings.Contains(text, "HTTP/1.1 header"))
+	}
+	return false
 }

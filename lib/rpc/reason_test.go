@@ -70,9 +70,25 @@ func TestOtherKindsOfServersAreNoMasters(t *testing.T) {
 	go server.Serve(grpcOnly)
 	defer server.Stop()
 
+	old, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer old.Close()
+	go func() {
+		for {
+			c, err := old.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = c.Write([]byte("HTTP/1.0 400 Bad request syntax\r\n\r\n")) // whether it is read is up to the other end
+			defer c.Close()
+		}
+	}()
+
 	conns := NewConns(DialOptions{})
 	defer conns.Close()
-	for _, l := range []net.Listener{plain, grpcOnly} {
+	for _, l := range []net.Listener{plain, old, grpcOnly} {
 		addr := l.Addr().String()
 		_, err := NewCluster([]string{addr}, conns, nil).Info(t.Context())
 		if err == nil || err.Error() != addr+" is not an SMQ master" || !errors.Is(err, smq.ErrUnavailable) || errors.Is(err, smq.ErrInvalid) {
