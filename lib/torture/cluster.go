@@ -35,19 +35,19 @@ type cluster struct {
 
 // newCluster makes a cluster whose processes are not started yet. crashed is
 // told of each process that ends by itself.
-func newCluster(o Options, crashed func(who, how string)) (*cluster, error) {
+func newCluster(ctx context.Context, o Options, crashed func(who, how string)) (*cluster, error) {
 	c := &cluster{options: o, crashed: crashed}
 	c.network = wire.New(wire.Processes(c.parts))
-	if err := c.make(); err != nil {
+	if err := c.make(ctx); err != nil {
 		c.network.Close()
 		return nil, err
 	}
 	return c, nil
 }
 
-func (c *cluster) make() error {
+func (c *cluster) make(ctx context.Context) error {
 	var err error
-	if c.store, err = newStorage(c.options, c.network, c.died); err != nil {
+	if c.store, err = newStorage(ctx, c.options, c.network, c.died); err != nil {
 		return err
 	}
 	for i := range c.options.Masters {
@@ -264,6 +264,14 @@ func (c *cluster) named(daemons []*daemon, address string) *daemon {
 		}
 	}
 	return nil
+}
+
+// part is the name of the broker with an address; the address when there is none.
+func (c *cluster) part(address string) string {
+	if d := c.named(c.brokers, address); d != nil {
+		return d.name
+	}
+	return address
 }
 
 func names(daemons []*daemon) []string {

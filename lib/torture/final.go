@@ -74,8 +74,9 @@ func readTopic(ctx context.Context, rec *recorder, c *client.Client, topic smq.T
 	}
 }
 
-// verify reads what is stored of a topic, and notes what is wrong with it.
-func verify(ctx context.Context, rec *recorder, st store.Store, topic smq.Topic) (Verified, error) {
+// verify reads what is stored of a topic, and notes what is wrong with it, and
+// which seals are unclean. part tells the name of a broker by its address.
+func verify(ctx context.Context, rec *recorder, st store.Store, topic smq.Topic, part func(address string) string) (Verified, error) {
 	v, err := catalog.Verify(ctx, st, topic, func(seglog.Report) {})
 	if err != nil {
 		return Verified{}, fmt.Errorf("verify topic %s: %w", topic, err)
@@ -83,17 +84,51 @@ func verify(ctx context.Context, rec *recorder, st store.Store, topic smq.Topic)
 	for _, problem := range v.Problems {
 		rec.add(check.Event{Kind: check.Damage, Topic: topic.String(), Text: problem})
 	}
-	h, err := catalog.Extend(ctx, st, topic, v.Config.ID, layout.History{})
-	if err != nil {
-		return Verified{}, fmt.Errorf("read the layouts of topic %s: %w", topic, err)
-	}
-	for _, s := range h.AllSealed() {
-		if !s.Unclean {
-			continue
-		}
-		for p := s.Range.Lo; p < s.Range.Hi; p++ {
-			rec.add(check.Event{Kind: check.Unclean, Topic: topic.String(), Partition: p})
-		}
+	if err := noteUnclean(ctx, rec, st, v.Config, part); err != nil {
+		return Verified{}, err
 	}
 	return Verified{Segments: v.Segments, Chunks: v.Chunks, Messages: v.Messages, Bytes: v.Bytes}, nil
+}
+
+// noteUnclean notes the topic's unclean seals, with the lives and the replicas of
+// their segments, as the layout versions tell them.
+func noteUnclean(ctx context.Context, rec *recorder, st store.Store, c catalog.Config, part func(address string) string) error {
+	h, err := catalog.Extend(ctx, st, c.Topic, c.ID, layout.History{})
+	if err != nil {
+		return fmt.Errorf("read the layouts of topic %s: %w", c.Topic, err)
+	}
+	type life struct {
+		layout.Segment
+		since int64
+	}
+	live := make(map[smq.SegmentID]life)
+	for v := uint64(1); v <= h.Last.Version; v++ {
+		l, err := catalog.ReadVersion(ctx, st, c.Topic, c.ID, v)
+		if err != nil {
+			return err
+		}
+		at := rec.at(time.UnixMilli(l.Stamp.NowMS))
+		for _, sealed := range l.Sealed {
+			if s, ok := live[sealed.Segment]; ok && sealed.Unclean {
+				addUnclean(rec, c.Topic, s.Segment, s.since, at, part)
+			}
+		}
+		for _, s := range l.Segments {
+			if _, known := live[s.ID]; !known {
+				live[s.ID] = life{s, at}
+			}
+		}
+	}
+	return nil
+}
+
+func addUnclean(rec *recorder, topic smq.Topic, s layout.Segment, from, until int64, part func(address string) string) {
+	e := check.Event{Kind: check.Unclean, Topic: topic.String(), Called: from, Until: until, Parts: []string{part(s.Owner.Address)}}
+	for _, f := range s.Followers {
+		e.Parts = append(e.Parts, part(f.Address))
+	}
+	for p := s.Range.Lo; p < s.Range.Hi; p++ {
+		e.Partition = p
+		rec.add(e)
+	}
 }

@@ -3,6 +3,7 @@ package torture
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/seaweedmq/smq/lib/client"
@@ -42,6 +43,8 @@ func (in *injector) run(ctx context.Context, s step) {
 		in.drain(ctx, s, hit)
 	case starve:
 		in.starve(ctx, s, hit)
+	case strand:
+		in.strand(ctx, s, hit)
 	default:
 		in.disturb(ctx, s, hit)
 	}
@@ -91,16 +94,54 @@ func (in *injector) drain(ctx context.Context, s step, hit []*daemon) {
 }
 
 func (in *injector) starve(ctx context.Context, s step, hit []*daemon) {
-	for _, d := range hit {
-		p := d.running()
-		if p == nil {
-			continue
-		}
-		if feed, err := starveProcess(p); err == nil {
-			defer feed()
-		}
+	feed := starveAll(hit)
+	defer feed()
+	wait(ctx, s.lasts)
+}
+
+// strand keeps brokers from the store and, if the scope is the brokers, from
+// the others, so that they hold what nobody else does; then it kills them.
+func (in *injector) strand(ctx context.Context, s step, hit []*daemon) {
+	mend := in.keepFromStore(hit)
+	if s.scope == fromBrokers {
+		lift := in.cluster.network.Impose(wire.Rule{From: names(hit), To: names(in.cluster.brokers), Both: true, Cut: true})
+		defer lift()
 	}
 	wait(ctx, s.lasts)
+	for _, d := range hit {
+		d.kill()
+	}
+	mend()
+	wait(ctx, s.lasts)
+	for _, d := range hit {
+		in.cluster.restart(d)
+	}
+}
+
+// keepFromStore keeps some brokers from the store, by whichever way leads
+// there.
+func (in *injector) keepFromStore(hit []*daemon) (mend func()) {
+	if slices.Contains(in.cluster.store.have, storeNetwork) {
+		return in.cluster.network.Impose(wire.Rule{From: names(hit), To: wire.Parts{storePart}, Both: true, Cut: true})
+	}
+	return starveAll(hit)
+}
+
+// starveAll starves those that run. One that ends meanwhile does not matter.
+func starveAll(hit []*daemon) (feedAll func()) {
+	var feeds []func()
+	for _, d := range hit {
+		if p := d.running(); p != nil {
+			if feed, err := starveProcess(p); err == nil {
+				feeds = append(feeds, feed)
+			}
+		}
+	}
+	return func() {
+		for _, feed := range feeds {
+			feed()
+		}
+	}
 }
 
 // disturb breaks the network.

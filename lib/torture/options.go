@@ -25,16 +25,19 @@ type Options struct {
 	// Weed is the binary of a SeaweedFS server that is to be run as the store;
 	// then Store is empty.
 	Weed string
+	// Keep leaves what is in Store there in any case.
+	Keep bool
 
 	Masters, Brokers int
 	// Memory of each broker, in bytes.
 	Memory int64
 
-	Topics     int   // besides the one whose operations are few and checked for linearizability
-	Partitions int32 // of each topic
-	Publishers int   // of each topic
-	Readers    int   // of each topic
-	Rate       float64
+	Topics     int     // besides the one whose operations are few and checked for linearizability
+	Partitions int32   // of each topic
+	Replicas   int32   // of each topic
+	Publishers int     // of each topic
+	Readers    int     // of each topic
+	Rate       float64 // messages a second, in all
 	// Acks are the levels that publishers ask for, in turn.
 	Acks []client.AckLevel
 

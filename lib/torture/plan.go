@@ -79,10 +79,13 @@ const (
 	breakUp             // connections are reset, and refused
 	slowDown
 	starve // it cannot open files
+	strand // it reaches neither the store nor those of its scope, and then is killed
 )
 
 // toProcesses reports whether it is done to processes, not to the network.
-func (d deed) toProcesses() bool { return d == crash || d == freeze || d == drain || d == starve }
+func (d deed) toProcesses() bool {
+	return d == crash || d == freeze || d == drain || d == starve || d == strand
+}
 
 // action is a fault that may come.
 type action struct {
@@ -104,6 +107,7 @@ const (
 	storeNetwork       // a store that is reached by the network
 	storeProcess       // a store that runs as a process of ours
 	fileLimits         // a store of files, and a system that limits other processes' files
+	storeAccess        // one of the two ways to keep one broker alone from the store
 )
 
 const (
@@ -116,6 +120,8 @@ var actions = []action{
 	{"kill a broker", Kill, crash, anyBroker, fromAll, shortest, 5 * time.Second, nothing},
 	{"kill the leader", Kill, crash, leadingBroker, fromAll, shortest, 5 * time.Second, nothing},
 	{"kill an owner", Kill, crash, owningBroker, fromAll, shortest, 5 * time.Second, nothing},
+	{"kill an owner with messages that are not stored", Kill, strand, owningBroker, fromStore, shortest, 1500 * time.Millisecond, storeAccess},
+	{"kill an owner with messages that nobody else has", Kill, strand, owningBroker, fromBrokers, shortest, 1500 * time.Millisecond, storeAccess},
 	{"kill all brokers", Kill, crash, allBrokers, fromAll, shortest, 2 * time.Second, nothing},
 
 	{"pause a broker", Pause, freeze, anyBroker, fromAll, shortest, longest, nothing},

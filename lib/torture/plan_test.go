@@ -12,7 +12,7 @@ import (
 )
 
 // everything is what all actions need.
-var everything = []needs{peers, storeNetwork, storeProcess, fileLimits}
+var everything = []needs{peers, storeNetwork, storeProcess, fileLimits, storeAccess}
 
 func TestAPlanIsTheSameForTheSameSeed(t *testing.T) {
 	all := possible(Families(), everything)

@@ -37,6 +37,9 @@ func newRecorder(path string, o check.Options) (*recorder, error) {
 // now is the time since the start in µs, as events have it.
 func (r *recorder) now() int64 { return time.Since(r.start).Microseconds() }
 
+// at is a time by the clock on the wall as events have it.
+func (r *recorder) at(t time.Time) int64 { return t.Sub(r.start.Round(0)).Microseconds() }
+
 // add notes that something has just happened.
 func (r *recorder) add(e check.Event) {
 	r.mu.Lock()

@@ -16,6 +16,7 @@ type Report struct {
 	Brokers    int    `json:"brokers"`
 	Topics     int    `json:"topics"`
 	Partitions int32  `json:"partitions"` // of each topic
+	Replicas   int32  `json:"replicas"`   // of each topic
 
 	Operations int `json:"operations"`
 	check.Statistics

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sync"
 	"time"
 
@@ -37,7 +38,8 @@ type topicPlan struct {
 // Run starts a cluster, uses it, does to it what the options say, mends
 // everything, and checks what users saw. The error says why that could not be
 // done; broken promises are in the report. All processes have ended when it
-// returns; Dir is left as it is.
+// returns. Dir is left as it is, and so is what is in a store outside of it if a
+// promise was broken, or Keep says so.
 func Run(ctx context.Context, o Options) (Report, error) {
 	if err := o.check(); err != nil {
 		return Report{}, err
@@ -55,11 +57,14 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	}
 	report := newReport(result)
 	report.Seed, report.Masters, report.Brokers = o.Seed, o.Masters, o.Brokers
-	report.Topics, report.Partitions = len(r.topics), o.Partitions
+	report.Topics, report.Partitions, report.Replicas = len(r.topics), o.Partitions, o.Replicas
 	report.DurationMS, report.TookMS = o.Duration.Milliseconds(), rec.now()/1000
 	report.Store, report.Verified = r.cluster.store.direct, verified
 	report.History, report.Dir = history, o.Dir
-	return report, drawPictures(o.Dir, result)
+	if remove := r.cluster.store.remove; remove != nil && report.Violations.Count() == 0 && !o.Keep {
+		err = remove(ctx)
+	}
+	return report, errors.Join(err, drawPictures(o.Dir, result))
 }
 
 func planTopics(n int) []topicPlan {
@@ -72,7 +77,7 @@ func planTopics(n int) []topicPlan {
 
 func (r *run) run(ctx context.Context) (Verified, error) {
 	var err error
-	if r.cluster, err = newCluster(r.Options, r.crashed); err != nil {
+	if r.cluster, err = newCluster(ctx, r.Options, r.crashed); err != nil {
 		return Verified{}, err
 	}
 	defer r.cluster.close()
@@ -120,7 +125,7 @@ func (r *run) prepare(ctx context.Context) (observer *client.Client, err error) 
 		return nil, err
 	}
 	for _, t := range r.topics {
-		if _, err := observer.CreateTopic(ctx, t.topic, client.TopicOptions{Partitions: r.Partitions}); err != nil {
+		if _, err := observer.CreateTopic(ctx, t.topic, client.TopicOptions{Partitions: r.Partitions, Replicas: r.Replicas}); err != nil {
 			return nil, err
 		}
 		r.recorder.add(check.Event{Kind: check.Topic, Topic: t.topic.String(), Partitions: r.Partitions, Linear: t.linear})
@@ -218,8 +223,12 @@ func (r *run) actions() []action {
 func (r *run) begun(s step, hit []*daemon) (over func()) {
 	var losing []string // brokers that may lose what they hold
 	for _, d := range hit {
-		if r.cluster.isBroker(d) && s.deed != drain && s.deed != starve {
+		switch {
+		case s.deed == drain || s.deed == starve:
+		case r.cluster.isBroker(d):
 			losing = append(losing, d.name)
+		case slices.Contains(r.cluster.masters, d) && !slices.Contains(losing, check.Masters):
+			losing = append(losing, check.Masters)
 		}
 	}
 	r.detail("%s: %v for %v", s.name, names(hit), s.lasts.Round(time.Millisecond))
@@ -254,9 +263,7 @@ func (r *run) tellProgress(ctx context.Context) <-chan struct{} {
 // stored.
 func (r *run) examine(ctx context.Context) (Verified, error) {
 	r.Tell("reading everything back")
-	if err := r.readBack(ctx); err != nil {
-		return Verified{}, err
-	}
+	r.readBack(ctx)
 	r.closeClients()
 	if err := r.cluster.stop(ctx); err != nil {
 		r.crashed("the cluster", err.Error())
@@ -269,7 +276,7 @@ func (r *run) examine(ctx context.Context) (Verified, error) {
 	}
 	var all Verified
 	for _, t := range r.topics {
-		v, err := verify(ctx, r.recorder, st, t.topic)
+		v, err := verify(ctx, r.recorder, st, t.topic, r.cluster.part)
 		if err != nil {
 			return all, errors.Join(err, st.Close())
 		}
@@ -279,18 +286,21 @@ func (r *run) examine(ctx context.Context) (Verified, error) {
 	return all, st.Close()
 }
 
-func (r *run) readBack(ctx context.Context) error {
+// readBack reads all topics at once, so that one that cannot be read does not
+// keep the others from it.
+func (r *run) readBack(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, r.Settle)
 	defer cancel()
 	c, err := r.connect(ctx, check.Final)
 	if err != nil {
 		r.recorder.add(check.Event{Kind: check.Stuck, Who: check.Final, Text: err.Error()})
-		return nil
+		return
 	}
+	var reading sync.WaitGroup
 	for _, t := range r.topics {
-		readBack(ctx, r.recorder, c, t.topic, r.Partitions)
+		reading.Go(func() { readBack(ctx, r.recorder, c, t.topic, r.Partitions) })
 	}
-	return nil
+	reading.Wait()
 }
 
 // faulty is how a program's own fault shows in a log: a panic, the trace of a

@@ -29,34 +29,55 @@ type storage struct {
 	have   []needs                         // what actions can count on
 	begin  func(ctx context.Context) error // starts the server and waits until it works; nil: there is none
 	end    func()                          // cleans up behind it
+	remove func(ctx context.Context) error // removes what the run has put there; nil: it is all in Dir
 }
 
 // newStorage makes the storage that options ask for. A server of ours is not
 // started yet.
-func newStorage(o Options, network *wire.Network, died func(*daemon, string)) (*storage, error) {
-	if o.Weed != "" {
+func newStorage(ctx context.Context, o Options, network *wire.Network, died func(*daemon, string)) (*storage, error) {
+	switch {
+	case o.Weed != "":
 		return newWeed(o, network, died)
+	case o.Store != "":
+		return newSharedStorage(ctx, o.Store, network)
 	}
-	if o.Store == "" {
-		address := "dir://" + filepath.ToSlash(filepath.Join(o.Dir, "store"))
-		return newDirectory(address), nil
-	}
-	u, err := url.Parse(o.Store)
+	return newDirectory("dir://" + filepath.ToSlash(filepath.Join(o.Dir, "store"))), nil
+}
+
+// newSharedStorage takes a folder of the run's own in a store that is there, so
+// that runs do not meet.
+func newSharedStorage(ctx context.Context, address string, network *wire.Network) (*storage, error) {
+	st, err := openStore(ctx, address) // it must work before it is tortured
 	if err != nil {
-		return nil, fmt.Errorf("%w store URL %q: %v", smq.ErrInvalid, o.Store, err)
+		return nil, err
 	}
-	// A folder of the run's own, so that runs do not meet.
-	u.Path = strings.TrimSuffix(u.Path, "/") + fmt.Sprintf("/torture-%016x", rand.Uint64())
+	_ = st.Close() // nothing is under way
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil, fmt.Errorf("%w store URL %q: %v", smq.ErrInvalid, address, err)
+	}
+	folder := fmt.Sprintf("/torture-%016x", rand.Uint64())
+	u.Path = strings.TrimSuffix(u.Path, "/") + folder
+	var s *storage
 	if u.Scheme == "dir" {
-		return newDirectory(u.String()), nil
+		s = newDirectory(u.String())
+	} else if s, err = newFilers(u, network); err != nil {
+		return nil, err
 	}
-	return newFilers(u, network)
+	s.remove = func(ctx context.Context) error {
+		st, err := openStore(ctx, address)
+		if err != nil {
+			return err
+		}
+		return errors.Join(st.RemoveAll(ctx, folder), st.Close())
+	}
+	return s, nil
 }
 
 func newDirectory(address string) *storage {
 	s := &storage{url: address, direct: address}
 	if canStarve {
-		s.have = append(s.have, fileLimits)
+		s.have = append(s.have, fileLimits, storeAccess)
 	}
 	return s
 }
@@ -66,7 +87,7 @@ const grpcOffset = 10000
 
 // newFilers puts doors before the filers that a URL names.
 func newFilers(u *url.URL, network *wire.Network) (*storage, error) {
-	s := &storage{direct: u.String(), have: []needs{storeNetwork}}
+	s := &storage{direct: u.String(), have: []needs{storeNetwork, storeAccess}}
 	var doors []string
 	for host := range strings.SplitSeq(u.Host, ",") {
 		door, err := filerDoors(network, host)
@@ -160,25 +181,12 @@ func isFree(port int) bool {
 }
 
 // open opens the store past all faults.
-func (s *storage) open(ctx context.Context) (store.Store, error) {
-	st, err := open.Open(ctx, s.direct, open.Options{Logger: slog.New(slog.DiscardHandler)})
+func (s *storage) open(ctx context.Context) (store.Store, error) { return openStore(ctx, s.direct) }
+
+func openStore(ctx context.Context, address string) (store.Store, error) {
+	st, err := open.Open(ctx, address, open.Options{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
-		return nil, fmt.Errorf("open store %s: %w", s.direct, err)
+		return nil, fmt.Errorf("open store %s: %w", address, err)
 	}
 	return st, nil
-}
-
-// clear removes everything that the run has put into a store that goes on
-// living.
-func (s *storage) clear(ctx context.Context) error {
-	st, err := s.open(ctx)
-	if err != nil {
-		return err
-	}
-	defer st.Close() // what matters has been answered
-	entries, err := st.List(ctx, "/", "", 0)
-	for _, e := range entries {
-		err = errors.Join(err, st.RemoveAll(ctx, "/"+e.Name))
-	}
-	return err
 }

@@ -41,7 +41,7 @@ func newWeed(o Options, network *wire.Network, died func(*daemon, string)) (*sto
 	filer := loopback(ports[2])
 	s := &storage{
 		url: "seaweedfs://" + doors[0].Address() + "/torture", direct: "seaweedfs://" + filer + "/torture",
-		have: []needs{storeNetwork, storeProcess},
+		have: []needs{storeNetwork, storeProcess, storeAccess},
 	}
 	s.server = &daemon{
 		name: storePart, dir: dir, doors: doors, fixed: []string{filer, loopback(ports[2] + grpcOffset)}, died: died,

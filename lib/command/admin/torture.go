@@ -31,7 +31,6 @@ type tortureOptions struct {
 	faults                  []string
 	acks                    string
 	bin                     string
-	keep                    bool
 	history                 string
 }
 
@@ -88,12 +87,13 @@ func newTorture(e *cli.Env) *cobra.Command {
 	f.StringVar(&o.acks, "acks", "both", "what publishers wait for: stored, replicated, default, or both, in turn")
 	f.IntVar(&o.Topics, "topics", 3, "how many topics, besides one that is checked for linearizability")
 	f.Int32Var(&o.Partitions, "partitions", 4, "of each topic")
+	f.Int32Var(&o.Replicas, "replicas", 2, "of each topic: how many brokers hold what is not stored yet")
 	f.IntVar(&o.Publishers, "publishers", 3, "of each topic")
 	f.IntVar(&o.Readers, "readers", 2, "of each topic")
 	f.Float64Var(&o.Rate, "rate", 300, "`MESSAGES` a second, in all")
 	f.Var(&o.settle, "settle", "how long everything may take to work again in the end")
 	f.StringVar(&o.Dir, "dir", "", "`DIR` for everything (default: a temporary one)")
-	f.BoolVar(&o.keep, "keep", false, "keep history, logs and store in any case")
+	f.BoolVar(&o.Keep, "keep", false, "keep history, logs and store in any case")
 	f.StringVar(&o.history, "check", "", "only check a history that was kept, `FILE`")
 	e.AddOutputFlag(cmd)
 	connect.CompleteWords(cmd, "faults", familyNames()...)
@@ -121,7 +121,7 @@ func runTorture(ctx context.Context, e *cli.Env, o *tortureOptions) error {
 		}
 		return fmt.Errorf("torture: %w; logs and history are in %s", err, o.Dir)
 	}
-	if report.Violations.Count() == 0 && !o.keep {
+	if report.Violations.Count() == 0 && !o.Keep {
 		if err := remove(); err != nil {
 			return err
 		}

@@ -7,8 +7,6 @@ import (
 
 // Options say what to check by.
 type Options struct {
-	// Replicas is how many brokers hold a message before a replicated ack; 0: 2.
-	Replicas int
 	// LinearTimeout bounds the search of one partition for an order that
 	// explains it; 0: a minute.
 	LinearTimeout time.Duration
@@ -32,15 +30,12 @@ type Checker struct {
 type doubt struct {
 	violation Violation
 	log       *log
-	at        int64
+	from, to  int64 // when what does not hold may have been written
 	text      string
 }
 
 // New makes a checker of an empty history.
 func New(o Options) *Checker {
-	if o.Replicas == 0 {
-		o.Replicas = 2
-	}
 	if o.LinearTimeout == 0 {
 		o.LinearTimeout = time.Minute
 	}
@@ -66,7 +61,7 @@ type log struct {
 	seen      []sight   // by offset, as it was first read by anybody
 	final     []Message // by offset, as the final reader found it
 	end       *Event    // the partition's end
-	unclean   bool
+	unclean   []Event
 	tails     []Event
 	lastAck   int64 // when it came
 }
@@ -181,14 +176,14 @@ func (c *Checker) addToLog(e Event) {
 	case Broken:
 		c.violation(Corrupt, "%s: %s: %s", e.Who, l.name(e.Offset), e.Text)
 	case Beyond:
-		c.contradicts(l, e.At, VanishedRead, "%s: %s had read up to there, and nothing is there any more", l.name(e.Offset), e.Who)
+		c.contradicts(l, e.At-awayFor, e.At, VanishedRead, "%s: %s had read up to there, and nothing is there any more", l.name(e.Offset), e.Who)
 	case Tail:
 		c.stats.Tails++
 		l.tails = append(l.tails, e)
 	case End:
 		l.end = &e
 	case Unclean:
-		l.unclean = true
+		l.unclean = append(l.unclean, e)
 	}
 }
 
@@ -204,7 +199,7 @@ func (c *Checker) Finish() Result {
 		c.finishPublisher(id, c.publishers[id])
 	}
 	for _, d := range c.doubts {
-		if c.excuses(d.log, d.at, d.at) {
+		if c.excuses(d.log, d.from, d.to) {
 			c.excused.add(d.violation, d.text)
 		} else {
 			c.found.add(d.violation, d.text)

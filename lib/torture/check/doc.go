@@ -44,8 +44,9 @@
 // # What a replicated ack does not promise
 //
 // A replicated ack may be lost when all replicas of its segment are lost before
-// it is stored, and then the successor's seal is marked unclean. So what
+// it is stored, and then that segment's seal is marked unclean. So what
 // contradicts a replicated ack, or what was read before it was stored, is
-// excused if both is true: so many brokers were hit at the time, and the
-// partition has an unclean seal. It is counted apart.
+// excused if both is true: the segment that lived then has an unclean seal, and
+// something was done at that time to each of its replicas, or to the masters,
+// without which brokers fall silent. It is counted apart.
 package check

@@ -66,9 +66,13 @@ const (
 	Stuck     EventKind = "stuck"      // Who, Text: it waits in vain, though everything has been mended
 	Crashed   EventKind = "crash"      // Who, Text
 	End       EventKind = "end"        // Topic, Partition, Offset: the end in the end; Text: why the final reader did not come so far
-	Unclean   EventKind = "unclean"    // Topic, Partition: it has an unclean seal
+	Unclean   EventKind = "unclean"    // Topic, Partition: a segment of it that lived from Called to Until has an unclean seal; Parts: its replicas
 	Damage    EventKind = "damage"     // Topic, Text: what is wrong in the store
 )
+
+// Masters stands among the parts that were hit for the masters, without which
+// brokers fall silent.
+const Masters = "masters"
 
 // Final is the name of the reader that reads everything when all is mended.
 const Final = "final"
@@ -85,6 +89,7 @@ type Event struct {
 	Messages   []Message `json:"m,omitempty"`
 	Level      Level     `json:"level,omitempty"`
 	Called     int64     `json:"called,omitempty"` // µs since the start
+	Until      int64     `json:"until,omitempty"`  // µs since the start
 	Partitions int32     `json:"partitions,omitempty"`
 	Linear     bool      `json:"linear,omitempty"`
 	Fault      int       `json:"fault,omitempty"`

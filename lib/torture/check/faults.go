@@ -1,17 +1,6 @@
 package check
 
-import (
-	"slices"
-	"time"
-)
-
-// How long before and after a message a fault may have hit a broker that held
-// it. Before: a broker that was silent for its lease counts as lost. After: the
-// message must have been stored by then, with time for a slow store.
-const (
-	excuseBefore = int64(6 * time.Second / time.Microsecond)
-	excuseAfter  = int64(6 * time.Second / time.Microsecond)
-)
+import "slices"
 
 // faults are what was done to the system, and when.
 type faults struct{ all []faultSpan }
@@ -38,17 +27,18 @@ func (f *faults) add(e Event) {
 
 func (s faultSpan) overlaps(from, to int64) bool { return s.from <= to && (s.lasts || s.to >= from) }
 
-// hit is how many parts were hit at some time from from to to.
-func (f *faults) hit(from, to int64) int {
-	parts := make(map[string]bool)
-	for _, s := range f.all {
-		if s.overlaps(from, to) {
-			for _, p := range s.parts {
-				parts[p] = true
-			}
-		}
+// spared is the first of some parts to which nothing was done at any time from
+// from to to, nor to the masters; empty when there is none.
+func (f *faults) spared(parts []string, from, to int64) string {
+	i := slices.IndexFunc(parts, func(part string) bool {
+		return !slices.ContainsFunc(f.all, func(s faultSpan) bool {
+			return s.overlaps(from, to) && (slices.Contains(s.parts, part) || slices.Contains(s.parts, Masters))
+		})
+	})
+	if i < 0 {
+		return ""
 	}
-	return len(parts)
+	return parts[i]
 }
 
 // during are the names of the faults at some time from from to to.

@@ -93,10 +93,8 @@ func (c *Checker) operations(l *log) []porcupine.Operation {
 func (c *Checker) checkLinear(t *topic) (undecided []string) {
 	for _, l := range t.logs {
 		name := fmt.Sprintf("%s/%d", l.topic, l.partition)
-		if l.unclean || !l.whole() {
-			// What an unclean seal has lost is missing, and so is what could
-			// not be read.
-			undecided = append(undecided, name)
+		if !l.whole() {
+			undecided = append(undecided, name) // what could not be read is missing
 			continue
 		}
 		ops := c.operations(l)
@@ -105,7 +103,12 @@ func (c *Checker) checkLinear(t *topic) (undecided []string) {
 		case porcupine.Unknown:
 			undecided = append(undecided, name)
 		case porcupine.Illegal:
-			c.explain(name, ops)
+			if len(l.unclean) > 0 {
+				// What the seal has lost is missing.
+				c.excused.add(NotLinearizable, name)
+			} else {
+				c.explain(name, ops)
+			}
 		}
 	}
 	return undecided

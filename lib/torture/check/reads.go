@@ -69,7 +69,7 @@ func (c *Checker) addSight(l *log, e Event, offset int64, m Message) {
 		*first = sight{message: m, who: e.Who, at: e.At}
 		c.checkOrigin(l, e, offset, m)
 	case first.message != m:
-		c.contradicts(l, first.at, InconsistentOffset, "%s: %s saw message %v, %s message %v", l.name(offset), first.who, first.message, e.Who, m)
+		c.contradicts(l, first.at-lateRead, first.at, InconsistentOffset, "%s: %s saw message %v, %s message %v", l.name(offset), first.who, first.message, e.Who, m)
 		c.checkOrigin(l, e, offset, m)
 	}
 }
@@ -90,16 +90,10 @@ func (c *Checker) checkOrigin(l *log, e Event, offset int64, m Message) {
 	}
 }
 
-// contradicts reports that something seen at a time does not hold. It may be
-// excused in the end.
-func (c *Checker) contradicts(l *log, at int64, v Violation, format string, args ...any) {
-	c.doubts = append(c.doubts, doubt{violation: v, log: l, at: at, text: fmt.Sprintf(format, args...)})
-}
-
-// excuses reports whether all replicas of what was written to a partition
-// between two times may have been lost before it was stored.
-func (c *Checker) excuses(l *log, from, to int64) bool {
-	return l.unclean && c.faults.hit(from-excuseBefore, to+excuseAfter) >= c.options.Replicas
+// contradicts reports that something does not hold that was written between two
+// times. It may be excused in the end.
+func (c *Checker) contradicts(l *log, from, to int64, v Violation, format string, args ...any) {
+	c.doubts = append(c.doubts, doubt{violation: v, log: l, from: from, to: to, text: fmt.Sprintf(format, args...)})
 }
 
 // finishLog checks a partition as the final reader found it.
@@ -115,7 +109,12 @@ func (c *Checker) finishLog(l *log) {
 	c.stats.Kept += len(l.final)
 	for offset, s := range l.seen {
 		if s.message != (Message{}) && offset >= len(l.final) && l.whole() {
-			c.contradicts(l, s.at, VanishedRead, "%s: %s saw message %v, which is there no more", l.name(int64(offset)), s.who, s.message)
+			c.contradicts(l, s.at-lateRead, s.at, VanishedRead, "%s: %s saw message %v, which is there no more", l.name(int64(offset)), s.who, s.message)
+		}
+	}
+	for _, u := range l.unclean {
+		if spared := c.faults.spared(u.Parts, u.Called-hitAround, u.Until+hitAround); spared != "" {
+			c.violation(DamagedStore, "%s/%d has an unclean seal of %s, though nothing was done to %s", l.topic, l.partition, clock(u.Until), spared)
 		}
 	}
 	c.checkRepeats(l)

@@ -66,10 +66,21 @@ func (c *Checker) addAnswer(p *publisher, f *fate, e Event, m Message, offset in
 	}
 	if before, any := p.latest[e.Partition]; any {
 		if b := p.fate(before.Number); (m.Number > before.Number) != (offset > b.offset) {
-			c.violation(NonMonotonicSend, "%s/%d: message %v was acked at offset %d, message %v at %d", l.topic, l.partition, before, b.offset, m, offset)
+			c.acksDiffer(l, b, "%s/%d: message %v was acked at offset %d, message %v at %d", l.topic, l.partition, before, b.offset, m, offset)
 		}
 	}
 	p.latest[e.Partition] = m
+}
+
+// acksDiffer reports that an ack does not go with an earlier one, which may not
+// hold any more.
+func (c *Checker) acksDiffer(l *log, earlier *fate, format string, args ...any) {
+	if earlier.level == Replicated {
+		from, to := earlier.written()
+		c.contradicts(l, from, to, NonMonotonicSend, format, args...)
+		return
+	}
+	c.violation(NonMonotonicSend, format, args...)
 }
 
 // noteOutage measures how long the partition had given no ack although this
@@ -151,7 +162,8 @@ func (c *Checker) checkAcked(p *publisher, f *fate, m Message, at location, ther
 // lost reports that an ack does not hold, unless it is excused.
 func (c *Checker) lost(l *log, f *fate, v Violation, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
-	if f.level == Replicated && c.excuses(l, f.sent, f.answered) {
+	from, to := f.written()
+	if f.level == Replicated && c.excuses(l, from, to) {
 		c.excused.add(v, text)
 	} else {
 		c.found.add(v, text)
