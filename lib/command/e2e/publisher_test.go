@@ -24,7 +24,6 @@ type place struct {
 // to whom.
 type publisher struct {
 	*process
-	r     *rig
 	line  func(n int) string
 	first int // number of the first message
 	feed  *os.File
