@@ -1,9 +1,7 @@
 package sim
 
 import (
-	"errors"
-	"fmt"
-	"slices"
+	"sync/atomic"
 
 	"github.com/seaweedmq/smq/lib/seglog"
 	"github.com/seaweedmq/smq/lib/smq"
@@ -48,6 +46,9 @@ type broker struct {
 	planned bool            // seals its segment at some time
 	opened  bool            // has tried to
 	sealing bool
+
+	followers []*replica
+	expired   atomic.Bool // its lease has run out
 }
 
 // broker adds a broker that opens a segment behind others.
@@ -63,7 +64,7 @@ func (b *broker) begin() {
 	if _, known := b.w.sealsOf(b.after); known && !b.opened && !b.n.isDead() {
 		b.opened = true
 		seals, _ := b.w.sealsOf(b.preds)
-		b.w.run(b.n, "open", func() { b.w.open(b.n, b.id, seals) })
+		b.w.run(b.n, "open", func() { b.w.open(b.n, b.id, seals, b.replication()) })
 	}
 }
 
@@ -71,13 +72,20 @@ func (b *broker) choices() []choice {
 	if b.n.isDead() {
 		return nil
 	}
+	var list []choice
+	if len(b.followers) > 0 && !b.expired.Load() {
+		list = append(list, choice{label: b.n.name + ": the lease ends", by: b.n.name, cost: budget{faults: 1}, optional: true, do: func() {
+			b.expired.Store(true)
+			b.n.told("expired", 0)
+		}})
+	}
 	if b.planned && !b.sealing && b.n.log != nil && b.n.log.Err() == nil {
-		return []choice{{label: b.n.name + ": seal " + b.id.Segment.String(), by: b.n.name, do: func() {
+		list = append(list, choice{label: b.n.name + ": seal " + b.id.Segment.String(), by: b.n.name, do: func() {
 			b.sealing = true
 			b.w.run(b.n, "seal", b.seal)
-		}}}
+		}})
 	}
-	return nil
+	return list
 }
 
 func (b *broker) seal() {
@@ -131,197 +139,6 @@ func (s *sealer) done() bool {
 
 func (s *sealer) digest() uint64 { return uint64(s.tries) }
 
-// client publishes a row of batches, in order, to the log that has their
-// partition, and resends what is not acked to whoever has it next.
-type client struct {
-	w       *world
-	name    string
-	keys    []Key
-	batches [][]byte
-	sends   []int // attempts of each
-	targets map[*openLog]*target
-	rename  func(k Key) []byte // what a retry sends; nil: the same
-}
-
-// window is how many batches a client leaves unanswered, as Kafka's do.
-const window = 5
-
-// target is how far a client has got with one log.
-type target struct {
-	next     int   // batch to send
-	waits    []int // for the answers to these
-	finished bool  // the log takes no more
-}
-
-// messages are so many messages for a partition, in one batch.
-type messages struct {
-	partition smq.Partition
-	count     int
-}
-
-// client adds a client that publishes the row.
-func (w *world) client(name string, producer int64, row ...messages) *client {
-	c := &client{w: w, name: name, sends: make([]int, len(row)), targets: make(map[*openLog]*target)}
-	sequences := make(map[smq.Partition]int32)
-	for _, m := range row {
-		k := Key{Producer: producer, Partition: m.partition, Sequence: sequences[m.partition]}
-		b := batchOf(k, m.count)
-		w.ledger.Mean(k, m.count, b)
-		c.keys, c.batches = append(c.keys, k), append(c.batches, b)
-		sequences[m.partition] += int32(m.count)
-	}
-	w.actors = append(w.actors, c)
-	return c
-}
-
-// clients lists the clients.
-func (w *world) clients() []*client {
-	var list []*client
-	for _, a := range w.actors {
-		if c, ok := a.(*client); ok {
-			list = append(list, c)
-		}
-	}
-	return list
-}
-
-// following is the first batch from i on that the log may take and that is not
-// known to be stored.
-func (c *client) following(i int, o *openLog) int {
-	for i < len(c.keys) && (!o.id.Range.Contains(c.keys[i].Partition) || c.w.ledger.Acked(c.keys[i])) {
-		i++
-	}
-	return i
-}
-
-func (c *client) begin() {}
-
-func (c *client) choices() []choice {
-	var list []choice
-	logs := c.w.openLogs()
-	for i, o := range slices.Backward(logs) {
-		if !o.node.isDead() {
-			list = append(list, c.towards(o, superseded(o, logs[i+1:]))...)
-		}
-	}
-	return list
-}
-
-// superseded reports whether a later log has all of this one's partitions.
-func superseded(o *openLog, later []*openLog) bool {
-	n := 0
-	for _, l := range later {
-		if l.id.Range.Overlaps(o.id.Range) {
-			n += min(int(l.id.Range.Hi), int(o.id.Range.Hi)) - max(int(l.id.Range.Lo), int(o.id.Range.Lo))
-		}
-	}
-	return n >= o.id.Range.Len()
-}
-
-// towards lists what the client may send to one log. To send to one that is
-// superseded stands for frames that were long on their way.
-func (c *client) towards(o *openLog, superseded bool) []choice {
-	t := c.targets[o]
-	if t == nil {
-		t = new(target)
-		c.targets[o] = t
-	}
-	if t.finished {
-		return nil
-	}
-	var list []choice
-	if i := c.following(t.next, o); i < len(c.keys) && len(t.waits) < window {
-		ch := choice{label: fmt.Sprintf("%s: send %v to %s", c.name, c.keys[i], o.node.name), by: c.name, do: func() { c.send(i, o, t) }}
-		if superseded {
-			ch.optional, ch.cost.retries = true, 1
-		}
-		list = append(list, ch)
-	}
-	if i := c.following(0, o); len(t.waits) > 0 && i < t.next {
-		list = append(list, choice{
-			label: fmt.Sprintf("%s: resend %v to %s", c.name, c.keys[i], o.node.name), by: c.name, cost: budget{retries: 1}, optional: true,
-			do: func() { c.send(i, o, t) },
-		})
-	}
-	return list
-}
-
-// send publishes batch i to a log, and what follows it next.
-func (c *client) send(i int, o *openLog, t *target) {
-	t.next = i + 1
-	k, bytes := c.keys[i], slices.Clone(c.batches[i])
-	c.sends[i]++
-	if c.rename != nil && c.sends[i] > 1 {
-		bytes = c.rename(k)
-	}
-	t.waits = append(t.waits, i)
-	if err := o.node.shared.Reserve(o.node.ctx, int64(len(bytes))); err != nil {
-		panic(err) // the buffer holds everything that a scenario sends
-	}
-	id := c.w.ledger.Attempt(k, o.node.name)
-	o.node.told("batch", mixString(uint64(k.Sequence), k.String()))
-	batch := []seglog.Batch{{ID: id, Partition: k.Partition, Bytes: bytes}}
-	var sink seglog.Sink = &answers{c: c, o: o, t: t, early: o.log.Err() == nil && c.w.untouched(o)}
-	if c.w.wrap != nil {
-		sink = c.w.wrap(sink, batch, o)
-	}
-	o.log.Append(batch, sink)
-}
-
-// answers takes a log's acks to the client.
-type answers struct {
-	c     *client
-	o     *openLog
-	t     *target
-	early bool // the batch was sent before anybody sealed the segment
-}
-
-// Acked takes note of the acks, unless they died with their process.
-func (a *answers) Acked(acks []seglog.Ack) {
-	if a.o.node.isDead() {
-		return
-	}
-	w := a.c.w
-	for _, ack := range acks {
-		k := w.ledger.Answer(a.o.node.name, ack)
-		w.mu.Lock()
-		if a.early && w.onlyPlanned(a.o.id) && errors.Is(ack.Err, smq.ErrSegmentSealed) {
-			w.broken = Violated("answers", "%v was accepted before the segment's planned seal, which left it out", k)
-		}
-		a.answered(k, ack.Err)
-		w.mu.Unlock()
-	}
-}
-
-func (a *answers) answered(k Key, err error) {
-	i := slices.Index(a.c.keys, k)
-	if at := slices.Index(a.t.waits, i); at >= 0 {
-		a.t.waits = slices.Delete(a.t.waits, at, at+1)
-	}
-	switch {
-	case err == nil:
-	case errors.Is(err, smq.ErrNoSpace): // to be sent again, in order
-		a.t.next = min(a.t.next, i)
-	default:
-		a.t.finished = true
-	}
-}
-
-func (c *client) digest() uint64 {
-	h := mixString(0, c.name)
-	for i, k := range c.keys {
-		if c.w.ledger.Acked(k) {
-			h = mix(h, uint64(i))
-		}
-	}
-	for _, o := range c.w.openLogs() {
-		if t := c.targets[o]; t != nil && !o.node.isDead() {
-			h = mixString(h, fmt.Sprint(o.node.name, t.next, t.waits, t.finished))
-		}
-	}
-	return h
-}
-
 // unanswered lists what nobody answered although nothing keeps it from being
 // answered.
 func (w *world) unanswered() error {
@@ -334,38 +151,6 @@ func (w *world) unanswered() error {
 		}
 		if keys := w.ledger.Unanswered(n.name); len(keys) > 0 {
 			return Violated("answers", "%s never answers %v", n.name, keys)
-		}
-	}
-	return nil
-}
-
-// untouched reports whether the log's owner has not begun to seal it.
-func (w *world) untouched(o *openLog) bool {
-	return !slices.ContainsFunc(w.actors, func(a actor) bool {
-		b, ok := a.(*broker)
-		return ok && b.n == o.node && b.sealing
-	})
-}
-
-// onlyPlanned reports whether nobody but its owner seals the segment.
-func (w *world) onlyPlanned(id seglog.Ident) bool {
-	return !slices.ContainsFunc(w.actors, func(a actor) bool {
-		s, ok := a.(*sealer)
-		return ok && s.id == id
-	})
-}
-
-// delivered checks that what a client could bring to the log has been.
-func (c *client) delivered() error {
-	for _, k := range c.keys {
-		for _, o := range slices.Backward(c.w.openLogs()) {
-			if !o.id.Range.Contains(k.Partition) {
-				continue
-			}
-			if !o.node.isDead() && o.log.Err() == nil && !c.w.ledger.Acked(k) {
-				return Violated("answers", "%v is never acked, although %s is there to take it", k, o.node.name)
-			}
-			break
 		}
 	}
 	return nil

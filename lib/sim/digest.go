@@ -107,7 +107,7 @@ func (w *world) digest(left budget) uint64 {
 	for _, a := range w.actors {
 		h = mix(h, a.digest())
 	}
-	return h
+	return mix(h, w.ledger.digest())
 }
 
 // pathOf says where a chunk that is uploaded is going to be.

@@ -21,6 +21,9 @@
 //	answers  every batch gets one answer, a batch that is refused for certain
 //	    is not in the log, no call hangs
 //
+// What followers make committed before it is stored (P1, P4) has to be in the
+// store by the end, as long as one replica lives.
+//
 // # Searching
 //
 // TestSearch explores small scenarios (see scenarios). In a bubble of

@@ -15,6 +15,9 @@ func (w *world) finish(ctx context.Context) error {
 	if err := w.unanswered(); err != nil {
 		return err
 	}
+	if err := w.outstanding(ctx); err != nil {
+		return err
+	}
 	for _, c := range w.clients() {
 		if err := c.delivered(); err != nil {
 			return err
@@ -85,7 +88,7 @@ func (w *world) readSealed(ctx context.Context, id seglog.Ident) error {
 			return Violated("P4", "read %v: %v", id, err)
 		}
 		for _, b := range d.Batches {
-			w.ledger.Seen("reader of "+id.String(), b.Partition, b.BaseOffset, b.Bytes)
+			w.ledger.Seen("reader of "+id.String(), b.Partition, b.BaseOffset, b.Bytes, false)
 		}
 		if d.AtEnd {
 			break

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/seaweedmq/smq/lib/record"
@@ -18,6 +19,7 @@ type Ledger struct {
 	last     uint64             // id of an attempt
 	acked    []claim            // not compared with the store yet
 	seen     []claim            // likewise
+	waiting  []claim            // early ones that the store does not have yet
 	settling []claim            // of both, being compared
 	broken   *Violation         // the first that was found without the store
 }
@@ -44,6 +46,7 @@ type claim struct {
 	offset smq.Offset
 	bytes  []byte // as they were seen; nil for an ack
 	by     string // who said so
+	early  bool   // the store may have it later only
 }
 
 // NewLedger returns an empty ledger.
@@ -90,7 +93,7 @@ func (l *Ledger) Answer(by string, a seglog.Ack) Key {
 		}
 		s.acked++
 		s.offset = a.BaseOffset
-		l.acked = append(l.acked, claim{key: k, offset: a.BaseOffset, by: by})
+		l.acked = append(l.acked, claim{key: k, offset: a.BaseOffset, by: by, early: a.Level == seglog.Replicated})
 	case notStored(a.Err):
 		s.refused++
 	}
@@ -124,11 +127,12 @@ func (l *Ledger) Acked(k Key) bool {
 	return l.batches[k].acked > 0
 }
 
-// Seen notes that the reader named by was given a batch at an offset.
-func (l *Ledger) Seen(by string, p smq.Partition, offset smq.Offset, bytes []byte) {
+// Seen notes that the reader named by was given a batch at an offset; early
+// says that the store may have it later only.
+func (l *Ledger) Seen(by string, p smq.Partition, offset smq.Offset, bytes []byte, early bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.seen = append(l.seen, claim{key: Key{Partition: p}, offset: offset, bytes: bytes, by: by})
+	l.seen = append(l.seen, claim{key: Key{Partition: p}, offset: offset, bytes: bytes, by: by, early: early})
 }
 
 func (l *Ledger) violated(promise, format string, args ...any) {
@@ -144,9 +148,31 @@ func (l *Ledger) Begin() error {
 	if l.broken != nil {
 		return l.broken
 	}
-	l.settling = append(l.acked, l.seen...)
-	l.acked, l.seen = nil, nil
+	l.settling = slices.Concat(l.waiting, l.acked, l.seen)
+	l.waiting, l.acked, l.seen = nil, nil, nil
 	return nil
+}
+
+// Outstanding is a Violation when something that was acked or seen has not come
+// into the store.
+func (l *Ledger) Outstanding() error {
+	if len(l.waiting) == 0 {
+		return nil
+	}
+	w := l.waiting[0]
+	if w.bytes == nil {
+		return Violated("P1", "%s acked %v at offset %d, and it is lost", w.by, w.key, w.offset)
+	}
+	return Violated("P4", "%s read offset %d of partition %d, and it is lost", w.by, w.offset, w.key.Partition)
+}
+
+// digest tells what is outstanding.
+func (l *Ledger) digest() uint64 {
+	var h uint64
+	for _, w := range l.waiting {
+		h = mix(mixString(h, w.key.String()), uint64(w.offset))
+	}
+	return h
 }
 
 // Batch checks that a batch is what its client meant.
@@ -163,6 +189,10 @@ func (l *Ledger) Batch(k Key, h record.Header, batch []byte) error {
 // were given (P4), and nothing that was refused for certain.
 func (l *Ledger) Settle(c *Checker) error {
 	for _, s := range l.settling {
+		if s.early && s.offset >= c.End(s.key.Partition) {
+			l.waiting = append(l.waiting, s)
+			continue
+		}
 		if err := s.settle(c); err != nil {
 			return err
 		}

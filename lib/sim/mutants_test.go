@@ -163,7 +163,7 @@ var mutants = []mutant{
 		build: func(w *world) {
 			failover(w)
 			w.wrap = func(sink seglog.Sink, batches []seglog.Batch, _ *openLog) seglog.Sink {
-				w.ledger.Seen("an eager reader", batches[0].Partition, 0, batches[0].Bytes)
+				w.ledger.Seen("an eager reader", batches[0].Partition, 0, batches[0].Bytes, false)
 				return sink
 			}
 		},
@@ -199,6 +199,37 @@ var mutants = []mutant{
 		build: func(w *world) {
 			failover(w)
 			w.wrap = func(seglog.Sink, []seglog.Batch, *openLog) seglog.Sink { return deaf{} }
+		},
+	},
+	{
+		name:   "a follower that says that it holds what it does not",
+		budget: budget{crashes: 1, turns: anyTurns},
+		breaks: "P1",
+		build: func(w *world) {
+			withFollower(w)
+			w.brokers()[0].followers[0].answer = func(_ smq.Position, o seglog.Outgoing, _ error) (smq.Position, error) {
+				return o.First + uint64(len(o.Batches)) + 1, nil
+			}
+		},
+	},
+	{
+		name:   "a follower that does not refuse once it is fenced",
+		budget: budget{turns: anyTurns},
+		breaks: "P1",
+		build: func(w *world) {
+			withFollower(w)
+			w.brokers()[0].followers[0].answer = func(_ smq.Position, o seglog.Outgoing, _ error) (smq.Position, error) {
+				return o.First + uint64(len(o.Batches)), nil
+			}
+		},
+	},
+	{
+		name:   "a leader that seals from the store while a replica lives",
+		budget: budget{turns: anyTurns},
+		breaks: "P1",
+		build: func(w *world) {
+			withFollower(w)
+			w.sealer("S", 1, one)
 		},
 	},
 }

@@ -123,7 +123,7 @@ func (r *reader) deliver(src seglog.Source, b seglog.Delivered) bool {
 		r.l.fail(Violated("P4", "%s is given offset %d by %v, next is %d", r.name, b.BaseOffset, src.Ident(), r.position))
 		return false
 	}
-	r.l.ledger.Seen(r.name, b.Partition, b.BaseOffset, b.Bytes)
+	r.l.ledger.Seen(r.name, b.Partition, b.BaseOffset, b.Bytes, false)
 	r.position = b.EndOffset
 	return true
 }

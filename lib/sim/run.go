@@ -134,7 +134,7 @@ func (w *world) faults(faults []mishap) []choice {
 		}
 	}
 	for _, s := range w.gate.steps() {
-		if name := s.proc.name; !crashed[name] {
+		if name := s.proc.name; !crashed[name] && w.mayCrash(w.nodeOf(name)) {
 			crashed[name] = true
 			list = append(list, choice{label: name + ": crash", cost: budget{crashes: 1}, do: func() { w.crash(w.nodeOf(name)) }})
 		}

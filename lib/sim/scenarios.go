@@ -1,6 +1,11 @@
 package sim
 
-import "github.com/seaweedmq/smq/lib/smq"
+import (
+	"time"
+
+	"github.com/seaweedmq/smq/lib/seglog"
+	"github.com/seaweedmq/smq/lib/smq"
+)
 
 // one and two are ranges of so many partitions.
 var (
@@ -121,6 +126,44 @@ var scenarios = []scenario{
 			w.client("c", 7, messages{0, 1})
 		},
 	},
+	{
+		// An owner and a follower: what is acked from memory outlives either.
+		name:   "follower",
+		faults: []mishap{unknown},
+		turns:  1,
+		wide:   true,
+		build:  withFollower,
+	},
+	{
+		// The same over a store that is full for a while: positions are never
+		// given twice.
+		name:   "follower, full",
+		faults: []mishap{full},
+		more:   []budget{{faults: 2, turns: 1}},
+		turns:  1,
+		wide:   true,
+		build: func(w *world) {
+			w.limits.MaxUnstored = time.Hour
+			w.limits.ChunkBytes = 1
+			w.replica("F", w.broker("A", 1, one))
+			w.client("c", 7, messages{0, 1}, messages{0, 1}).level = seglog.Replicated
+		},
+	},
+	{
+		// An owner and two followers: it outlives any two of them.
+		name:   "two followers",
+		faults: []mishap{unknown},
+		more:   []budget{{crashes: 2, turns: anyTurns}},
+		wide:   true,
+		turns:  1,
+		build: func(w *world) {
+			w.limits.MaxUnstored = time.Hour
+			a := w.broker("A", 1, one)
+			w.replica("F", a)
+			w.replica("G", a)
+			w.client("c", 7, messages{0, 1}).level = seglog.Replicated
+		},
+	},
 }
 
 func failover(w *world) {
@@ -128,4 +171,11 @@ func failover(w *world) {
 	w.sealer("S", 1, two)
 	w.broker("B", 2, two, 1)
 	w.client("c", 7, messages{0, 1}, messages{1, 1}, messages{0, 2})
+}
+func withFollower(w *world) {
+	w.limits.MaxUnstored = time.Hour // no choice takes so long
+	a := w.broker("A", 1, one)
+	w.replica("F", a)
+	w.broker("B", 2, one, 1)
+	w.client("c", 7, messages{0, 1}, messages{0, 1}).level = seglog.Replicated
 }

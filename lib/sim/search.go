@@ -33,6 +33,7 @@ type scenario struct {
 	faults []mishap
 	more   []budget // to be searched whole, beside what all scenarios are
 	wide   bool     // so many processes that several mishaps at once are left to chance
+	turns  int      // that runs are limited to, unless they are searched for long; 0: not
 	build  func(w *world)
 }
 

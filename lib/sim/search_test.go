@@ -35,6 +35,8 @@ const samples = 1000
 // between is what -long searches, one after the other, as far as it gets.
 var between = []budget{
 	steady,
+	{faults: 1, turns: anyTurns},
+	{crashes: 2, turns: anyTurns},
 	{faults: 2, crashes: 1, retries: 1},
 	{faults: 1, crashes: 1, retries: 1, turns: 1},
 	{faults: 2, turns: anyTurns},
@@ -72,6 +74,9 @@ func whole(t *testing.T, sc scenario) {
 		budgets = append(budgets, steady)
 	}
 	for _, b := range budgets {
+		if sc.turns > 0 {
+			b.turns = min(b.turns, sc.turns)
+		}
 		s := newSearch(sc, b)
 		report(t, s, s.all(t))
 	}

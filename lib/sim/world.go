@@ -81,7 +81,7 @@ func (w *world) node(name string) *node {
 	if w.upload {
 		limits.Inline = 0
 	}
-	n := &node{process: w.gate.process(name, limits), shared: seglog.NewShared(seglog.SharedOptions{Buffer: buffer})}
+	n := &node{process: w.gate.process(name, limits), shared: seglog.NewShared(seglog.SharedOptions{Buffer: buffer, Replica: buffer})}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	w.nodes = append(w.nodes, n)
 	return n
@@ -151,9 +151,9 @@ func (w *world) opened(n *node, log *seglog.Log) error {
 
 // open has the node try to become the segment's owner. That somebody else is,
 // or that it is sealed, is no failure; a dead store is not one either.
-func (w *world) open(n *node, id seglog.Ident, preds []seglog.Seal) {
+func (w *world) open(n *node, id seglog.Ident, preds []seglog.Seal, r seglog.Replication) {
 	log, err := seglog.Open(n.ctx, seglog.Config{
-		Store: n, Ident: id, Predecessors: preds, Broker: smq.BrokerID(n.name), Limits: w.limits, Shared: n.shared,
+		Store: n, Ident: id, Predecessors: preds, Broker: smq.BrokerID(n.name), Limits: w.limits, Shared: n.shared, Replication: r,
 	})
 	if err == nil {
 		err = w.opened(n, log)
@@ -238,7 +238,7 @@ func (o *openLog) read(ctx context.Context) error {
 			return Violated("P4", "reader at %s: %v", o.node.name, err)
 		}
 		for _, b := range d.Batches {
-			o.w.ledger.Seen("reader at "+o.node.name, b.Partition, b.BaseOffset, b.Bytes)
+			o.w.ledger.Seen("reader at "+o.node.name, b.Partition, b.BaseOffset, b.Bytes, o.w.replicated())
 		}
 		o.ended = d.AtEnd
 		if d.AtTail || d.AtEnd {
