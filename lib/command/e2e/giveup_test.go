@@ -93,5 +93,8 @@ func TestInterruptedPublisher(t *testing.T) {
 		t.Errorf("the publisher says %q", text)
 	}
 	c.brokers[0].resume()
-	c.verify("t", c.readStored("read", "t", pub))
+	// What the broker had taken in may come into the store until now.
+	if read, stored := c.readStored("read", "t", pub), c.verifyClean("t"); read > stored {
+		t.Errorf("%d messages were read, %d are stored", read, stored)
+	}
 }
