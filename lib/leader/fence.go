@@ -42,7 +42,8 @@ func (l *Leader) sealReplicated(ctx context.Context, c catalog.Config, s layout.
 			continue
 		}
 		l.Logger.Warn("a follower does not seal", "topic", c.Topic.String(), "segment", s.ID, "follower", f.Broker, "err", err)
-		failed = errors.Join(failed, fmt.Errorf("follower %s at %s: %w", f.Broker, f.Address, err))
+		// %v: what a follower misses is not what the leader was asked for.
+		failed = errors.Join(failed, fmt.Errorf("follower %s at %s: %v", f.Broker, f.Address, err))
 	}
 	if lost {
 		l.Logger.Error("every replica of a segment is lost: it is sealed with what is stored", "topic", c.Topic.String(), "segment", s.ID)
