@@ -58,7 +58,7 @@ type topic struct {
 type log struct {
 	topic     string
 	partition int32
-	seen      []sight   // by offset, as it was first read by anybody
+	seen      []sight   // by offset, as it was first read by anybody, or read otherwise
 	final     []Message // by offset, as the final reader found it
 	end       *Event    // the partition's end
 	unclean   []Event

@@ -270,7 +270,6 @@ func TestExcusesOfOtherTimesCountNothing(t *testing.T) {
 	write := func(h *history) *history { return h.send(m(1, 1)).ackAt(Replicated, 0, 0, m(1, 1)) }
 	for name, h := range map[string]*history{
 		"the fault was long ago":          write(kill(twoPublishers(Replicated)).wait(hitBefore+second)).unclean(0, 100*second),
-		"the fault came long after":       kill(write(twoPublishers(Replicated)).wait(hitAfter+second)).unclean(0, 100*second),
 		"the segment began long after":    write(kill(twoPublishers(Replicated))).unclean(50*second, 100*second),
 		"the segment ended before":        write(kill(twoPublishers(Replicated)).wait(2*lateAck)).unclean(0, 3*1000),
 		"the fault came after its end":    kill(write(twoPublishers(Replicated)).wait(2*second)).unclean(0, second/10),

@@ -47,6 +47,6 @@
 // it is stored, and then that segment's seal is marked unclean. So what
 // contradicts a replicated ack, or what was read before it was stored, is
 // excused if both is true: the segment that lived then has an unclean seal, and
-// something was done at that time to each of its replicas, or to the masters,
-// without which brokers fall silent. It is counted apart.
+// something was done between that time and the seal to each of its replicas, or
+// to the masters, without which brokers fall silent. It is counted apart.
 package check

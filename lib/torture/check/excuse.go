@@ -19,9 +19,6 @@ const (
 	// hitBefore is how long before a message was written a fault may have ended
 	// that lost it: a broker that was silent for its lease counts as lost.
 	hitBefore = 6 * second
-	// hitAfter is how long after it a fault may begin that loses it: it must have
-	// been stored by then, with time for a slow store.
-	hitAfter = 6 * second
 	// hitAround is how much a segment's life may seem shorter than it was, as the
 	// layouts' clocks tell it.
 	hitAround = second
@@ -32,14 +29,14 @@ func (f *fate) written() (from, to int64) { return max(f.sent, f.answered-lateAc
 
 // excuses reports whether what was written to a partition between two times may
 // have been lost without breaking a promise: a segment that lived then has an
-// unclean seal, and something was done to each of its replicas, in that time,
-// that may have cost it what it held.
+// unclean seal, and between that time and the seal something was done to each of
+// its replicas that may have cost it what it held.
 func (c *Checker) excuses(l *log, from, to int64) bool {
 	return slices.ContainsFunc(l.unclean, func(u Event) bool {
 		if u.Called > to || u.Until < from {
 			return false
 		}
-		begin, end := max(from-hitBefore, u.Called-hitAround), min(to+hitAfter, u.Until+hitAround)
-		return c.faults.spared(u.Parts, begin, end) == ""
+		// How long it was not stored is up to the store.
+		return c.faults.spared(u.Parts, max(from-hitBefore, u.Called-hitAround), u.Until+hitAround) == ""
 	})
 }

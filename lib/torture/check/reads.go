@@ -71,6 +71,8 @@ func (c *Checker) addSight(l *log, e Event, offset int64, m Message) {
 	case first.message != m:
 		c.contradicts(l, first.at-lateRead, first.at, InconsistentOffset, "%s: %s saw message %v, %s message %v", l.name(offset), first.who, first.message, e.Who, m)
 		c.checkOrigin(l, e, offset, m)
+		// Others that see the new one only repeat what is known now.
+		*first = sight{message: m, who: e.Who, at: e.At}
 	}
 }
 
