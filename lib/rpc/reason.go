@@ -75,7 +75,11 @@ func reason(st *status.Status) string {
 		if after, found := strings.CutPrefix(text, whileDialing); found {
 			return after
 		}
-		if after, found := strings.CutPrefix(text, beforePreface); found {
+		after, found := strings.CutPrefix(text, beforePreface)
+		switch {
+		case found && strings.HasSuffix(after, net.ErrClosed.Error()): // closed here, see watcher
+			return "it takes connections and then says nothing"
+		case found:
 			return "it does not speak gRPC: " + after
 		}
 	}

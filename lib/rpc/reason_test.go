@@ -130,10 +130,11 @@ func TestLeaderKeepsTheErrorThatSaysMore(t *testing.T) {
 
 func TestReasonsOfGRPC(t *testing.T) {
 	for text, want := range map[string]string{
-		`connection error: desc = "transport: Error while dialing: connection refused"`:                                               "connection refused",
-		`last connection error: connection error: desc = "transport: Error while dialing: no such host"`:                              "no such host",
-		`connection error: desc = "transport: authentication handshake failed: tls: first record does not look like a TLS handshake"`: "transport: authentication handshake failed: tls: first record does not look like a TLS handshake",
-		`connection error: desc = "error reading server preface: EOF"`:                                                                "it does not speak gRPC: EOF",
+		`connection error: desc = "transport: Error while dialing: connection refused"`:                                                "connection refused",
+		`last connection error: connection error: desc = "transport: Error while dialing: no such host"`:                               "no such host",
+		`connection error: desc = "transport: authentication handshake failed: tls: first record does not look like a TLS handshake"`:  "transport: authentication handshake failed: tls: first record does not look like a TLS handshake",
+		`connection error: desc = "error reading server preface: EOF"`:                                                                 "it does not speak gRPC: EOF",
+		`connection error: desc = "error reading server preface: read tcp 127.0.0.1:2->127.0.0.1:1: use of closed network connection"`: "it takes connections and then says nothing",
 		`the broker is gone`: `the broker is gone`,
 	} {
 		if got := FromStatus(status.Error(codes.Unavailable, text)); got.Error() != want || !errors.Is(got, smq.ErrUnavailable) {
