@@ -68,6 +68,28 @@ const (
 	seeds         = 3
 )
 
+// TestTheSystemKeepsItsPromises tortures what the mutants are made from, with the
+// same faults.
+func TestTheSystemKeepsItsPromises(t *testing.T) {
+	root, binary := moduleRoot(t), filepath.Join(t.TempDir(), "smq-admin")
+	build(t, root, "-o", binary)
+	for _, faults := range []string{"kill", "partition"} {
+		if found := tortureBinary(t, binary, faults, 1).Violations; found.Count() > 0 {
+			t.Errorf("%s: %v", faults, found)
+		}
+	}
+}
+
+// build builds smq-admin.
+func build(t *testing.T, root string, flags ...string) {
+	t.Helper()
+	cmd := exec.Command("go", append(append([]string{"build"}, flags...), "./cmd/smq-admin")...)
+	cmd.Dir = root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+}
+
 func TestMutantsAreFound(t *testing.T) {
 	root := moduleRoot(t)
 	for _, m := range mutants {
@@ -119,11 +141,7 @@ func buildMutant(t *testing.T, root, file, from, to string) string {
 	if err := os.WriteFile(overlayFile, overlay, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	build := exec.Command("go", "build", "-overlay", overlayFile, "-o", binary, "./cmd/smq-admin")
-	build.Dir = root
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the mutant: %v\n%s", err, out)
-	}
+	build(t, root, "-overlay", overlayFile, "-o", binary)
 	return binary
 }
 

@@ -156,13 +156,21 @@ func (r *run) torture(ctx context.Context, observer *client.Client) error {
 	}
 	telling := r.tellProgress(reading)
 	r.injectAll(ctx, observer)
-	r.Tell("all faults are mended; waiting for the publishers")
+	if ctx.Err() == nil {
+		r.tellMended()
+	}
 	stopPublishing()
 	published.Wait()
 	stopReading()
 	read.Wait()
 	<-telling
 	return context.Cause(ctx)
+}
+
+func (r *run) tellMended() {
+	all, unknown := r.cluster.network.Accepted()
+	r.detail("%d connections were made, %d of unknown origin", all, unknown)
+	r.Tell("all faults are mended; waiting for the publishers")
 }
 
 // injectAll does faults for as long as the run lasts, and returns when all have

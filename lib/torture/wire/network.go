@@ -29,6 +29,8 @@ type Network struct {
 	changed     chan struct{}
 	connections map[*connection]struct{}
 	doors       []*Door
+	accepted    int
+	unknown     int
 	running     sync.WaitGroup
 }
 
@@ -133,10 +135,24 @@ func (n *Network) source(c *net.TCPConn) string {
 	part, ours := n.dialed[remote.String()]
 	delete(n.dialed, remote.String())
 	n.dialing.Unlock()
-	if ours {
-		return part
+	if !ours {
+		part = n.owner(remote, local)
 	}
-	return n.owner(remote, local)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.accepted++
+	if part == "" {
+		n.unknown++
+	}
+	return part
+}
+
+// Accepted is how many connections have come through the doors, and how many of
+// them from parts that are not known.
+func (n *Network) Accepted() (all, unknown int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.accepted, n.unknown
 }
 
 // Close breaks all connections, closes the doors, and waits until all

@@ -36,4 +36,7 @@ func TestTheOwnerIsAsked(t *testing.T) {
 	b := dial(t, n, "other", d) // who dials as a part is not asked for
 	write(t, b, "other")
 	expect(t, s.accept(t), "other")
+	if all, unknown := n.Accepted(); all != 2 || unknown != 0 {
+		t.Errorf("%d connections were accepted, %d of unknown origin", all, unknown)
+	}
 }
