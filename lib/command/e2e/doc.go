@@ -17,8 +17,9 @@
 //
 // # Size
 //
-// SMQ_E2E_SCALE=N makes the tests that have a size N times as large. With the
-// build tag weed they run on a real SeaweedFS server instead of a directory:
+// SMQ_E2E_SCALE=N makes the tests that have a size N times as large, and
+// SMQ_E2E_RACE=1 has the race detector in all processes. With the build tag weed
+// the tests run on a real SeaweedFS server instead of a directory:
 //
 //	go test ./lib/command/e2e
 //	SMQ_E2E_SCALE=10 go test -timeout 1h ./lib/command/e2e

@@ -19,6 +19,10 @@ import (
 	_ "github.com/seaweedmq/smq/lib/command/sub"
 )
 
+// raced reports whether the race detector, which takes much memory, is in the
+// binaries.
+func raced() bool { return os.Getenv("SMQ_E2E_RACE") != "" }
+
 // bin is the folder with the binaries, built once for all tests.
 var bin string
 
@@ -38,7 +42,11 @@ func runTests(m *testing.M) (code int, err error) {
 	}
 	defer os.RemoveAll(dir)
 	bin = filepath.Join(dir, "bin")
-	build := exec.Command("go", "build", "-o", bin+"/", "github.com/seaweedmq/smq/cmd/...")
+	build := exec.Command("go", "build", "-o", bin+"/")
+	if raced() {
+		build.Args = append(build.Args, "-race")
+	}
+	build.Args = append(build.Args, "github.com/seaweedmq/smq/cmd/...")
 	if out, err := build.CombinedOutput(); err != nil {
 		return 0, fmt.Errorf("build the binaries: %w\n%s", err, out)
 	}

@@ -80,7 +80,7 @@ func TestWideTopic(t *testing.T) {
 	c.verify("wide", n)
 	step("verify")
 	const bound = 256 << 20 // the default of --memory
-	if _, peak, err := memoryOf(c.brokers[0].cmd.Process.Pid); err != nil || peak >= 2*bound {
+	if _, peak, err := memoryOf(c.brokers[0].cmd.Process.Pid); err != nil || peak >= 2*bound && !raced() {
 		t.Errorf("the broker has taken %d MiB of memory (%v), its bound is %d MiB", peak>>20, err, bound>>20)
 	}
 }
