@@ -19,6 +19,7 @@ import (
 	"github.com/seaweedmq/smq/lib/client"
 	"github.com/seaweedmq/smq/lib/command/connect"
 	"github.com/seaweedmq/smq/lib/command/local"
+	"github.com/seaweedmq/smq/lib/smq"
 	"github.com/seaweedmq/smq/lib/torture"
 	"github.com/seaweedmq/smq/lib/torture/check"
 )
@@ -94,7 +95,7 @@ func newTorture(e *cli.Env) *cobra.Command {
 	f.Var(&o.settle, "settle", "how long everything may take to work again in the end")
 	f.StringVar(&o.Dir, "dir", "", "`DIR` for everything (default: a temporary one)")
 	f.BoolVar(&o.Keep, "keep", false, "keep history, logs and store in any case")
-	f.StringVar(&o.history, "check", "", "only check a history that was kept, `FILE`")
+	f.StringVar(&o.history, "check", "", "only check a history that was kept, `FILE` or -")
 	e.AddOutputFlag(cmd)
 	connect.CompleteWords(cmd, "faults", familyNames()...)
 	connect.CompleteWords(cmd, "acks", "stored", "replicated", "default", "both")
@@ -115,10 +116,12 @@ func runTorture(ctx context.Context, e *cli.Env, o *tortureOptions) error {
 		return err
 	}
 	report, err := torture.Run(ctx, o.Options)
-	if err != nil {
-		if ctx.Err() != nil {
-			return errors.Join(context.Cause(ctx), remove())
-		}
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return errors.Join(context.Cause(ctx), remove())
+	case errors.Is(err, smq.ErrInvalid):
+		return errors.Join(err, remove())
+	case err != nil:
 		return fmt.Errorf("torture: %w; logs and history are in %s", err, o.Dir)
 	}
 	if report.Violations.Count() == 0 && !o.Keep {
@@ -166,8 +169,12 @@ func (o *tortureOptions) makeDir() (remove func() error, err error) {
 	if o.Dir, err = filepath.Abs(o.Dir); err != nil {
 		return nil, err
 	}
-	if err := os.Mkdir(o.Dir, 0o755); err != nil {
-		return nil, fmt.Errorf("--dir: %w; name one that is not there yet", err)
+	err = os.Mkdir(o.Dir, 0o755)
+	if errors.Is(err, os.ErrExist) {
+		err = fmt.Errorf("%s: %w; name one that is not there yet", o.Dir, smq.ErrExists)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--dir: %w", err)
 	}
 	return func() error { return os.RemoveAll(o.Dir) }, nil
 }
@@ -208,12 +215,16 @@ func (o *tortureOptions) command() (func(binary string, args ...string) *exec.Cm
 }
 
 func checkHistory(e *cli.Env, path string) error {
-	file, err := os.Open(path)
-	if err != nil {
-		return err
+	in := e.Stdin
+	if path != "-" {
+		file, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer file.Close() // only read
+		in = file
 	}
-	defer file.Close() // only read
-	report, err := torture.CheckHistory(file)
+	report, err := torture.CheckHistory(in)
 	if err != nil {
 		return err
 	}
