@@ -250,14 +250,6 @@ func (c *cluster) leader() *daemon {
 	return leader
 }
 
-// verification is what smq-admin log verify finds.
-type verification struct {
-	Segments int
-	Chunks   uint64
-	Messages uint64
-	Problems []string
-}
-
 // verify reads the topic's whole log in the store; it must be clean and have so
 // many messages.
 func (c *cluster) verify(topic string, messages int) {
