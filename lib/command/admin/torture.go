@@ -47,7 +47,12 @@ relays, so that it can be cut both ways and one way, and slowed down. The store
 is a directory, or a SeaweedFS that runs (--store) or is to be started (--weed).
 
 Kinds of faults: kill (brokers), pause (brokers, up to 10s), partition, slow,
-store, master (kill, pause, cut off), drain.`
+store, master (kill, pause, cut off), drain.
+
+When all replicas of a segment are lost, its messages that were acked as
+replicated and had not reached the store are lost, as is promised. Such losses
+are counted as excused, if the layout says that it happened and the faults say
+that it could.`
 
 const tortureExamples = `  smq-admin torture --duration 30s --seed 1
   smq-admin torture --duration 10m --faults kill,pause --acks stored
