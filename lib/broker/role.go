@@ -54,8 +54,21 @@ func knows(brokers []layout.Broker, id smq.BrokerID) bool {
 	return slices.ContainsFunc(brokers, func(b layout.Broker) bool { return b.ID == id })
 }
 
+// alive is the brokers, with the one that asks as alive: whoever leads is at work,
+// though the masters may have lost sight of it for a moment.
+func alive(self smq.BrokerID, brokers []layout.Broker) []layout.Broker {
+	brokers = slices.Clone(brokers)
+	for i := range brokers {
+		if brokers[i].ID == self {
+			brokers[i].Dead = false
+		}
+	}
+	return brokers
+}
+
 // lead leads in the given term.
 func (r *role) lead(self smq.BrokerID, term uint64, brokers []layout.Broker) {
+	brokers = alive(self, brokers)
 	now := r.present()
 	if now != nil && now.term == term {
 		now.SetBrokers(brokers)

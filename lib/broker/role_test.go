@@ -3,9 +3,11 @@ package broker
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"testing"
 	"time"
 
+	"github.com/seaweedmq/smq/lib/layout"
 	"github.com/seaweedmq/smq/lib/smq"
 	"github.com/seaweedmq/smq/lib/smqpb"
 )
@@ -42,8 +44,34 @@ func TestTopicsStayWithoutTheMasters(t *testing.T) {
 	}
 }
 
+// A leader does not take its own segments away from itself because its connection
+// to the masters broke.
+func TestALeaderIsAlive(t *testing.T) {
+	m, _ := newTestMember()
+	b := m.b
+	b.log, b.metrics = slog.New(slog.DiscardHandler), newMetrics(nil, m.leased)
+	told := make(chan []layout.Broker, 1)
+	b.cfg.Lead = func(o LeadOptions) Leading {
+		told <- o.Brokers
+		return willing{told: told}
+	}
+	r := &role{b: b}
+	for range 2 { // as the leader begins, and later
+		r.lead("self", 1, []layout.Broker{{ID: "other", Dead: true}, {ID: "self", Dead: true, Draining: true}})
+		got := <-told
+		if !got[0].Dead || got[1].Dead || !got[1].Draining {
+			t.Errorf("the leader is told %+v", got)
+		}
+	}
+}
+
 // willing leads, and does whatever it is asked for.
-type willing struct{ Leading }
+type willing struct {
+	Leading
+	told chan<- []layout.Broker
+}
+
+func (w willing) SetBrokers(brokers []layout.Broker) { w.told <- brokers }
 
 func (willing) CreateTopic(context.Context, *smqpb.CreateTopicRequest) (*smqpb.CreateTopicResponse, error) {
 	return nil, nil
