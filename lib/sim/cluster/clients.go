@@ -32,7 +32,7 @@ func (l *life) publish(ctx context.Context, c *client.Client, name string) error
 		timeout = time.Second + d.UpTo(5*time.Second)
 	}
 	options := client.PublisherOptions{
-		BatchMessages: 1 + d.IntN(20), Linger: 1 + d.UpTo(50*time.Millisecond), Buffer: int64(10_000 + d.IntN(1_000_000)),
+		Acks: client.AckReplicated, BatchMessages: 1 + d.IntN(20), Linger: 1 + d.UpTo(50*time.Millisecond), Buffer: int64(10_000 + d.IntN(1_000_000)),
 		DeliveryTimeout: timeout, Results: func(r client.Results) { l.told(name, r) },
 	}
 	p, err := tryTo(ctx, func() (*client.Publisher, error) { return c.NewPublisher(ctx, l.topic, options) })
@@ -74,7 +74,7 @@ func (l *life) told(name string, r client.Results) {
 	l.messages.tell(name, r)
 	switch {
 	case r.Err == nil:
-		l.count("acked")
+		l.count("acked: " + r.Level.String())
 	case isNotStored(r.Err):
 		l.count("not stored")
 		l.note("%s: %d messages of partition %d are not stored: %v", name, len(r.Tokens), r.Partition, r.Err)

@@ -15,6 +15,7 @@ import (
 type config struct {
 	seed        uint64
 	brokers     int // alive at a time
+	replicas    int // of the topic
 	partitions  int
 	publishers  int
 	messages    int // of a publisher
@@ -27,12 +28,12 @@ type config struct {
 	giveUps     int // 1: publishers give messages up after some seconds
 }
 
-const configFormat = "seed=%d brokers=%d partitions=%d publishers=%d messages=%d subscribers=%d kills=%d drains=%d cuts=%d breaks=%d faults=%d giveups=%d"
+const configFormat = "seed=%d brokers=%d replicas=%d partitions=%d publishers=%d messages=%d subscribers=%d kills=%d drains=%d cuts=%d breaks=%d faults=%d giveups=%d"
 
 // sizes are the fields but for the seed; a life needs one of each of the first
-// five.
+// six.
 func (c *config) sizes() []*int {
-	return []*int{&c.brokers, &c.partitions, &c.publishers, &c.messages, &c.subscribers, &c.kills, &c.drains, &c.cuts, &c.breaks, &c.faults, &c.giveUps}
+	return []*int{&c.brokers, &c.replicas, &c.partitions, &c.publishers, &c.messages, &c.subscribers, &c.kills, &c.drains, &c.cuts, &c.breaks, &c.faults, &c.giveUps}
 }
 
 // String is what parseConfig reads.
@@ -59,9 +60,10 @@ func parseConfig(s string) (config, error) {
 // drawConfig is the config of a seed.
 func drawConfig(seed uint64) config {
 	d := sim.NewDice(seed, "config")
-	return config{
+	c := config{
 		seed:        seed,
 		brokers:     2 + d.IntN(2),
+		replicas:    1,
 		partitions:  1 + d.IntN(5),
 		publishers:  1 + d.IntN(2),
 		messages:    50 + d.IntN(500),
@@ -73,6 +75,39 @@ func drawConfig(seed uint64) config {
 		faults:      100 * min(1, d.IntN(5)),
 		giveUps:     d.IntN(2),
 	}
+	if d.Percent(50) {
+		c.replicas = 2 + d.IntN(2)
+		c.brokers = c.replicas + d.IntN(2)
+	}
+	return c
+}
+
+// deaths is how many brokers may die: all of them, or, when messages are acked
+// that only replicas hold, all replicas of a segment but one. (It is less than
+// is promised: the others could die too, once everything is stored again.)
+func (c config) deaths() int {
+	if c.replicas == 1 {
+		return c.kills
+	}
+	return min(c.kills, c.replicas-1)
+}
+
+// leaves is how many brokers may be drained. A drain that the store keeps from
+// its end is a death.
+func (c config) leaves() int {
+	if c.replicas == 1 || c.faults == 0 {
+		return c.drains
+	}
+	return 0
+}
+
+// longestCut is for how long processes are cut off. A broker that is silent for
+// longer than its lease counts as dead.
+func (c config) longestCut() time.Duration {
+	if c.replicas == 1 {
+		return 8 * time.Second
+	}
+	return 1500 * time.Millisecond
 }
 
 // smaller lists configs that ask for less, each in one way.
@@ -80,7 +115,7 @@ func (c config) smaller() []config {
 	var list []config
 	for i, n := range c.sizes() {
 		least := 0
-		if i < 5 {
+		if i < 6 {
 			least = 1
 		}
 		for _, less := range []int{least, *n / 2} {

@@ -82,7 +82,7 @@ func newLife(cfg config, logger *slog.Logger) *life {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
-	l := &life{cfg: cfg, dice: sim.NewDice(cfg.seed, "life"), net: newNetwork(), st: mem.New(), messages: newMessages(),
+	l := &life{cfg: cfg, dice: sim.NewDice(cfg.seed, "life"), net: newNetwork(), st: mem.New(), messages: newMessages(cfg.replicas > 1),
 		topic: smq.Topic{Namespace: smq.DefaultNamespace, Name: "t"}, logger: logger, began: time.Now(), counts: make(map[string]int)}
 	l.limits = limits(l.dice)
 	return l
@@ -180,7 +180,7 @@ func (l *life) run(ctx context.Context, stop context.CancelFunc) error {
 		}
 		clients = append(clients, c)
 	}
-	config, err := clients[0].CreateTopic(ctx, l.topic, client.TopicOptions{Partitions: int32(l.cfg.partitions)})
+	config, err := clients[0].CreateTopic(ctx, l.topic, client.TopicOptions{Partitions: int32(l.cfg.partitions), Replicas: int32(l.cfg.replicas)})
 	if err != nil {
 		return err
 	}
@@ -277,6 +277,9 @@ func (l *life) behind(checker *sim.Checker, readings []*reading) string {
 func (l *life) finish(ctx context.Context, checker *sim.Checker) error {
 	pause(ctx, 10*time.Second) // what is late has come
 	if err := l.check(ctx, checker); err != nil {
+		return err
+	}
+	if err := l.messages.outstanding(); err != nil {
 		return err
 	}
 	if err := checker.Unchanged(ctx); err != nil {

@@ -71,7 +71,7 @@ func TestLives(t *testing.T) {
 func expectAll(t *testing.T, counts map[string]int) {
 	t.Helper()
 	for _, event := range []string{
-		"acked", "unknown", "not stored", "kill", "drain", "cut", "break", "lead", "many segments",
+		"acked: stored", "acked: replicated", "unknown", "not stored", "kill", "drain", "cut", "break", "lead", "many segments",
 		"store: drop", "store: full", "store: late", "store: lose", "store: refuse",
 	} {
 		if counts[event] == 0 {

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/seaweedmq/smq/lib/client"
@@ -12,6 +13,8 @@ import (
 // messages remembers every message that was published, and what its publisher
 // was told; and what subscribers were given. It is a sim.Witness.
 type messages struct {
+	replicated bool // messages are shown before they are stored
+
 	mu        sync.Mutex
 	published []published // by token
 	byValue   map[string]uint64
@@ -19,6 +22,7 @@ type messages struct {
 	results   int
 	acked     []claim
 	seen      []claim
+	waiting   []claim // early ones that the store does not have yet
 	settling  []claim
 	refused   []uint64 // tokens of messages that are certainly not in the log
 	broken    error
@@ -47,10 +51,11 @@ type claim struct {
 	offset    smq.Offset // -1: somewhere
 	value     string
 	ack       bool
+	early     bool // the store may have it later only
 }
 
-func newMessages() *messages {
-	return &messages{byValue: make(map[string]uint64), told: make(map[line]uint64), log: make(map[smq.Partition][]string),
+func newMessages(replicated bool) *messages {
+	return &messages{replicated: replicated, byValue: make(map[string]uint64), told: make(map[line]uint64), log: make(map[smq.Partition][]string),
 		places: make(map[string]smq.Offset), last: make(map[line]uint64)}
 }
 
@@ -78,9 +83,9 @@ func (m *messages) tell(publisher string, r client.Results) {
 		m.results++
 		switch {
 		case r.Err == nil && r.BaseOffset < 0:
-			m.acked = append(m.acked, claim{publisher, r.Partition, -1, msg.value, true})
+			m.acked = append(m.acked, claim{publisher, r.Partition, -1, msg.value, true, m.replicated})
 		case r.Err == nil:
-			m.acked = append(m.acked, claim{publisher, r.Partition, r.BaseOffset + int64(i), msg.value, true})
+			m.acked = append(m.acked, claim{publisher, r.Partition, r.BaseOffset + int64(i), msg.value, true, r.Level == client.AckReplicated})
 		case isNotStored(r.Err):
 			m.refused = append(m.refused, token)
 		}
@@ -98,7 +103,7 @@ func (m *messages) missing() int {
 func (m *messages) give(subscriber string, p smq.Partition, r record.Record) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.seen = append(m.seen, claim{subscriber, p, r.Offset, string(r.Value), false})
+	m.seen = append(m.seen, claim{subscriber, p, r.Offset, string(r.Value), false, m.replicated})
 }
 
 func (m *messages) violated(promise, format string, args ...any) {
@@ -111,8 +116,8 @@ func (m *messages) violated(promise, format string, args ...any) {
 func (m *messages) Begin() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.settling = append(m.acked, m.seen...)
-	m.acked, m.seen = nil, nil
+	m.settling = slices.Concat(m.waiting, m.acked, m.seen)
+	m.waiting, m.acked, m.seen = nil, nil, nil
 	return m.broken
 }
 
@@ -182,10 +187,24 @@ func (m *messages) settle(c claim) error {
 	switch _, there := m.places[c.value]; {
 	case c.offset < 0 && there:
 		return nil
+	case c.early && c.offset >= int64(len(log)), c.early && c.offset < 0:
+		m.waiting = append(m.waiting, c)
+		return nil
 	case c.offset < 0 || c.offset >= int64(len(log)):
 		return sim.Violated(promise, "%s %s %q at offset %d of partition %d, where the log has nothing", c.by, what, c.value, c.offset, c.partition)
 	case log[c.offset] != c.value:
 		return sim.Violated(promise, "%s %s %q at offset %d of partition %d, where %q is", c.by, what, c.value, c.offset, c.partition, log[c.offset])
 	}
 	return nil
+}
+
+// outstanding is a violation when something that was acked or seen has not come
+// into the store.
+func (m *messages) outstanding() error {
+	if len(m.waiting) == 0 {
+		return nil
+	}
+	c := m.waiting[0]
+	c.early = false
+	return m.settle(c)
 }

@@ -135,25 +135,30 @@ type lane struct {
 	end      context.CancelFunc
 }
 
-// Read holds back what has come while an end is cut off. An end that has closed
-// is known at once, as it is to a Write that is under way: gRPC does not rest
-// when only one of the two fails, and in a bubble no time passes then.
+// Read holds back what has come while an end is cut off.
 func (l *lane) Read(p []byte) (int, error) {
 	n, err := l.Conn.Read(p)
 	if err != nil {
 		return n, err
 	}
-	if waitErr := l.n.wait(l.life, l.from, l.to); waitErr != nil {
+	if l.n.wait(l.life, l.from, l.to) != nil {
 		return 0, net.ErrClosed
 	}
 	return n, nil
 }
 
+// Write holds back what is sent meanwhile. When the other end has closed, all is
+// over, reads that are held back included, as with a connection that is reset:
+// gRPC does not rest while only writes fail, and in a bubble no time passes then.
 func (l *lane) Write(p []byte) (int, error) {
-	if err := l.n.wait(l.life, l.from, l.to); err != nil {
+	if l.n.wait(l.life, l.from, l.to) != nil {
 		return 0, net.ErrClosed
 	}
-	return l.Conn.Write(p)
+	n, err := l.Conn.Write(p)
+	if err != nil {
+		_ = l.Close() // the error to tell is the other one
+	}
+	return n, err
 }
 
 // Close closes both ends.

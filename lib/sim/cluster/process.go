@@ -20,31 +20,34 @@ type process struct {
 	name  string
 	conns *rpc.Conns
 	store *fault.Store
-	up    chan struct{} // closed when Start has returned
+	ctx   context.Context // ends when the process does
+	up    chan struct{}   // closed when Start has returned
 
-	mu     sync.Mutex
-	cancel context.CancelFunc // of Start
-	broker *broker.Broker     // nil while it is not a member
-	dead   bool
+	mu      sync.Mutex
+	cancel  context.CancelFunc // of Start and of a drain
+	broker  *broker.Broker     // nil while it is not a member
+	leaving chan struct{}      // closed when a drain has come to its end; nil: none has begun
+	dead    bool
 }
 
 // startBroker starts a broker in the background.
 func (l *life) startBroker(ctx context.Context, name string) *process {
 	p := &process{l: l, name: name, conns: rpc.NewConns(rpc.DialOptions{Dialer: l.net.dialer(name)}), store: l.openStore(name), up: make(chan struct{})}
 	ctx, p.cancel = context.WithCancel(ctx)
+	p.ctx = ctx
 	l.mu.Lock()
 	l.brokers = append(l.brokers, p)
 	l.mu.Unlock()
 	l.spawn(func() {
 		defer close(p.up)
-		p.start(ctx)
+		p.start()
 	})
 	return p
 }
 
-func (p *process) start(ctx context.Context) {
+func (p *process) start() {
 	address := p.name + ":7310"
-	b, err := broker.Start(ctx, broker.Config{
+	b, err := broker.Start(p.ctx, broker.Config{
 		Cluster:   rpc.NewCluster([]string{masterAddress}, p.conns, p.l.logger),
 		Listener:  p.l.net.listen(address),
 		Advertise: address,
@@ -89,10 +92,11 @@ func (p *process) member() *broker.Broker {
 	return p.broker
 }
 
-// kill ends the process without a farewell.
+// kill ends the process without a farewell. A drain that is under way comes to
+// nothing.
 func (p *process) kill() {
 	p.mu.Lock()
-	b := p.broker
+	b, leaving := p.broker, p.leaving
 	first := !p.dead
 	p.dead = true
 	p.mu.Unlock()
@@ -102,6 +106,9 @@ func (p *process) kill() {
 	p.l.net.kill(p.name)
 	p.store.Kill()
 	p.cancel()
+	if leaving != nil {
+		<-leaving
+	}
 	if b != nil {
 		b.Close()
 	}
@@ -109,16 +116,22 @@ func (p *process) kill() {
 }
 
 // drain has the broker hand over and leave.
-func (p *process) drain(ctx context.Context) {
-	b := p.member()
-	if b == nil {
+func (p *process) drain() {
+	p.mu.Lock()
+	b := p.broker
+	if p.dead || b == nil || p.leaving != nil {
+		p.mu.Unlock()
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	leaving := make(chan struct{})
+	p.leaving = leaving
+	p.mu.Unlock()
+	ctx, cancel := context.WithTimeout(p.ctx, 30*time.Second)
 	defer cancel()
 	if err := b.Drain(ctx); err != nil {
 		p.l.note("%s: %v", p.name, err)
 	}
+	close(leaving)
 	p.kill()
 }
 
@@ -136,7 +149,7 @@ func (l *life) chaos(ctx context.Context) {
 			}
 		})
 	}
-	for range l.cfg.kills {
+	for range l.cfg.deaths() {
 		strike(func(p *process) {
 			l.note("%s is killed", p.name)
 			l.count("kill")
@@ -144,16 +157,16 @@ func (l *life) chaos(ctx context.Context) {
 			l.another(ctx)
 		})
 	}
-	for range l.cfg.drains {
+	for range l.cfg.leaves() {
 		strike(func(p *process) {
 			l.note("%s drains", p.name)
 			l.count("drain")
 			l.another(ctx)
-			p.drain(ctx)
+			p.drain()
 		})
 	}
 	for range l.cfg.cuts {
-		long := d.UpTo(8 * time.Second)
+		long := d.UpTo(l.cfg.longestCut())
 		strike(func(p *process) { l.cutOff(ctx, p, long) })
 	}
 	for range l.cfg.breaks {
