@@ -131,12 +131,18 @@ func (d *daemon) stop(ctx context.Context) error {
 // readyPoll is how often it is looked whether a daemon is ready.
 const readyPoll = 50 * time.Millisecond
 
+// ready reports whether the daemon has written its address file.
+func (d *daemon) ready() bool {
+	_, err := os.Stat(d.addrFile())
+	return err == nil
+}
+
 // awaitReady waits until the daemon has written its address file.
 func (d *daemon) awaitReady(ctx context.Context) error {
 	ticker := time.NewTicker(readyPoll)
 	defer ticker.Stop()
 	for {
-		if _, err := os.Stat(d.addrFile()); err == nil {
+		if d.ready() {
 			return nil
 		}
 		p := d.running()

@@ -127,11 +127,12 @@ func (in *injector) keepFromStore(hit []*daemon) (mend func()) {
 	return starveAll(hit)
 }
 
-// starveAll starves those that run. One that ends meanwhile does not matter.
+// starveAll starves those that are ready: one that begins may well end for want
+// of files. One that ends meanwhile does not matter.
 func starveAll(hit []*daemon) (feedAll func()) {
 	var feeds []func()
 	for _, d := range hit {
-		if p := d.running(); p != nil {
+		if p := d.running(); p != nil && d.ready() {
 			if feed, err := starveProcess(p); err == nil {
 				feeds = append(feeds, feed)
 			}

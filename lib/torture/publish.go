@@ -62,21 +62,34 @@ func (p *publisher) live(ctx, publishing context.Context) error {
 	life, cancel := context.WithTimeout(publishing, between(p.random, shortLife, longLife))
 	p.publishAll(life, pub, number)
 	cancel()
-	p.end(ctx, pub, publishing.Err() != nil)
+	p.end(ctx, publishing, pub)
 	return nil
 }
 
 // end ends the client library's publisher: in the middle of a run it may be
 // without waiting for answers, as the end of its process would.
-func (p *publisher) end(ctx context.Context, pub *client.Publisher, over bool) {
-	closing, cancel := context.WithTimeout(ctx, p.settle)
+func (p *publisher) end(ctx, publishing context.Context, pub *client.Publisher) {
+	closing, cancel := settled(ctx, publishing, p.settle)
 	defer cancel()
-	if !over && p.random.IntN(3) == 0 {
+	abrupt := publishing.Err() == nil && p.random.IntN(3) == 0
+	if abrupt {
 		cancel()
 	}
-	err := pub.Close(closing)
-	if err != nil && over {
-		p.recorder.add(check.Event{Kind: check.Stuck, Who: p.name, Text: fmt.Sprintf("messages were not answered within %v: %v", p.settle, err)})
+	if err := pub.Close(closing); err != nil && !abrupt && ctx.Err() == nil {
+		p.recorder.add(check.Event{Kind: check.Stuck, Who: p.name, Text: fmt.Sprintf("messages were not answered %v after all was mended: %v", p.settle, err)})
+	}
+}
+
+// settled is a context that ends some time after using does, and when ctx does.
+func settled(ctx, using context.Context, after time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(using, func() {
+		_ = pause(ctx, after) // that it ends earlier is the end too
+		cancel()
+	})
+	return ctx, func() {
+		stop()
+		cancel()
 	}
 }
 
