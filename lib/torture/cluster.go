@@ -3,6 +3,7 @@ package torture
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,6 +28,7 @@ type cluster struct {
 	masters []*daemon
 	brokers []*daemon
 	crashed func(who, how string)
+	log     *os.File // what the clients say
 
 	mu      sync.Mutex
 	clients []string // parts of the network
@@ -39,7 +41,7 @@ func newCluster(ctx context.Context, o Options, crashed func(who, how string)) (
 	c := &cluster{options: o, crashed: crashed}
 	c.network = wire.New(wire.Processes(c.parts))
 	if err := c.make(ctx); err != nil {
-		c.network.Close()
+		c.close()
 		return nil, err
 	}
 	return c, nil
@@ -47,6 +49,12 @@ func newCluster(ctx context.Context, o Options, crashed func(who, how string)) (
 
 func (c *cluster) make(ctx context.Context) error {
 	var err error
+	if err := os.MkdirAll(c.logs(), 0o755); err != nil {
+		return err
+	}
+	if c.log, err = os.Create(filepath.Join(c.logs(), "clients.log")); err != nil {
+		return err
+	}
 	if c.store, err = newStorage(ctx, c.options, c.network, c.died); err != nil {
 		return err
 	}
@@ -71,11 +79,11 @@ func (c *cluster) make(ctx context.Context) error {
 	return nil
 }
 
+// logs is the directory for what everybody says.
+func (c *cluster) logs() string { return filepath.Join(c.options.Dir, "logs") }
+
 func (c *cluster) newDaemon(name string, raft bool) (*daemon, error) {
-	d := &daemon{name: name, dir: filepath.Join(c.options.Dir, "logs"), died: c.died}
-	if err := os.MkdirAll(d.dir, 0o755); err != nil {
-		return nil, err
-	}
+	d := &daemon{name: name, dir: c.logs(), died: c.died}
 	doors := 1
 	if raft {
 		doors = 2
@@ -213,6 +221,7 @@ func (c *cluster) connect(ctx context.Context, name string) (*client.Client, err
 	c.mu.Unlock()
 	return client.Connect(ctx, client.Config{
 		Masters: c.masterAddresses(),
+		Logger:  slog.New(slog.NewTextHandler(c.log, &slog.HandlerOptions{Level: slog.LevelInfo})).With("client", name),
 		Dial:    rpc.DialOptions{Dialer: c.network.Dialer(name)},
 	})
 }
@@ -249,11 +258,12 @@ func (c *cluster) close() {
 	for _, d := range c.daemons() {
 		d.kill()
 	}
-	if c.store.server != nil {
+	if c.store != nil && c.store.server != nil {
 		c.store.server.kill()
 		c.store.end()
 	}
 	c.network.Close()
+	_ = c.log.Close() // nothing depends on it
 }
 
 // named is the daemon whose first door has an address; nil when there is none.

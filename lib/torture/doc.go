@@ -34,6 +34,6 @@
 // # What is kept
 //
 // Dir has history.ndjson, all events in the order in which they were noted;
-// logs/, what each process wrote; and the masters' data and the store, if they are
+// logs/, what each process and the clients here wrote; and the masters' data and the store, if they are
 // directories. CheckHistory checks a history again.
 package torture
