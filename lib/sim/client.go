@@ -29,6 +29,7 @@ const window = 5
 type target struct {
 	next     int   // batch to send
 	waits    []int // for the answers to these
+	skips    int   // batches sent out of turn, and not refused for it yet
 	finished bool  // the log takes no more
 }
 
@@ -126,6 +127,13 @@ func (c *client) towards(o *openLog, superseded bool) []choice {
 			ch.optional, ch.cost.retries = true, 1
 		}
 		list = append(list, ch)
+		if late := c.following(i+1, o); late < len(c.keys) && !superseded {
+			// The frame before was refused as a whole, or is still to come.
+			list = append(list, choice{
+				label: fmt.Sprintf("%s: send %v to %s out of turn", c.name, c.keys[late], o.node.name), by: c.name, cost: budget{retries: 1}, optional: true,
+				do: func() { next := t.next; t.skips++; c.send(late, o, t); t.next = next },
+			})
+		}
 	}
 	if i := c.following(0, o); len(t.waits) > 0 && i < t.next {
 		list = append(list, choice{
@@ -195,6 +203,9 @@ func (a *answers) answered(k Key, err error) {
 	case err == nil:
 	case errors.Is(err, smq.ErrNoSpace): // to be sent again, in order
 		a.t.next = min(a.t.next, i)
+	case outOfTurn(err) && a.t.skips > 0:
+		a.t.skips--
+		a.t.next = min(a.t.next, i)
 	default:
 		a.t.finished = true
 	}
@@ -209,10 +220,15 @@ func (c *client) digest() uint64 {
 	}
 	for _, o := range c.w.openLogs() {
 		if t := c.targets[o]; t != nil && !o.node.isDead() {
-			h = mixString(h, fmt.Sprint(o.node.name, t.next, t.waits, t.finished))
+			h = mixString(h, fmt.Sprint(o.node.name, t.next, t.waits, t.skips, t.finished))
 		}
 	}
 	return h
+}
+
+// outOfTurn reports whether a batch was refused because one before it is missing.
+func outOfTurn(err error) bool {
+	return errors.Is(err, smq.ErrOutOfSequence) || errors.Is(err, smq.ErrUnknownProducer)
 }
 
 // expired reports whether a broker's lease has run out.

@@ -19,6 +19,10 @@ func execute(t *testing.T, sc scenario, left budget, from int, choose chooser) (
 		sc.build(w)
 		defer w.teardown()
 		for depth := 0; ; depth++ {
+			if depth == endless {
+				err = Violated("answers", "the run comes to no end")
+				return
+			}
 			w.settle()
 			if depth >= from {
 				if err = w.check(t.Context()); err != nil {
@@ -46,6 +50,9 @@ func execute(t *testing.T, sc scenario, left budget, from int, choose chooser) (
 	})
 	return err
 }
+
+// endless is a number of choices that no run needs.
+const endless = 200
 
 func labelled(choices []choice) []string {
 	labels := make([]string, len(choices))

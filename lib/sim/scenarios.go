@@ -65,6 +65,17 @@ var scenarios = []scenario{
 		},
 	},
 	{
+		// The same with nobody else: what was accepted before the seal is in
+		// the segment, though it takes several chunks.
+		name:   "planned alone",
+		faults: []mishap{unknown},
+		build: func(w *world) {
+			w.limits.ChunkBytes, w.limits.Inflight = 1, 1
+			w.broker("A", 1, one).planned = true
+			w.client("c", 7, messages{0, 1}, messages{0, 1}, messages{0, 1})
+		},
+	},
+	{
 		// Chunks of a batch each, several of them under way, uploaded ahead.
 		name:   "pipeline",
 		faults: []mishap{unknown},
