@@ -124,7 +124,7 @@ func (x OffsetsRequest_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use OffsetsRequest_Kind.Descriptor instead.
 func (OffsetsRequest_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{15, 0}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{30, 0}
 }
 
 type CreateTopicRequest struct {
@@ -133,6 +133,7 @@ type CreateTopicRequest struct {
 	Partitions    int32                  `protobuf:"varint,2,opt,name=partitions,proto3" json:"partitions,omitempty"` // 0: the default
 	Key           string                 `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`                // empty: key
 	Replicas      int32                  `protobuf:"varint,4,opt,name=replicas,proto3" json:"replicas,omitempty"`     // 0: the default
+	Scaling       *Scaling               `protobuf:"bytes,5,opt,name=scaling,proto3" json:"scaling,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -193,6 +194,13 @@ func (x *CreateTopicRequest) GetReplicas() int32 {
 		return x.Replicas
 	}
 	return 0
+}
+
+func (x *CreateTopicRequest) GetScaling() *Scaling {
+	if x != nil {
+		return x.Scaling
+	}
+	return nil
 }
 
 type CreateTopicResponse struct {
@@ -951,6 +959,1105 @@ func (x *DrainBrokerResponse) GetSegmentsLeft() int32 {
 	return 0
 }
 
+type AlterTopicRequest struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Topic   string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	TopicId string                 `protobuf:"bytes,2,opt,name=topic_id,json=topicId,proto3" json:"topic_id,omitempty"` // when given, another incarnation is not found
+	// Fields that are 0 or empty stay as they are.
+	Scaling *Scaling `protobuf:"bytes,3,opt,name=scaling,proto3" json:"scaling,omitempty"`
+	// Names of fields of Scaling to set back to the cluster's default.
+	Reset_        []string `protobuf:"bytes,4,rep,name=reset,proto3" json:"reset,omitempty"`
+	Replicas      int32    `protobuf:"varint,5,opt,name=replicas,proto3" json:"replicas,omitempty"` // for segments to come; 0: unchanged
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AlterTopicRequest) Reset() {
+	*x = AlterTopicRequest{}
+	mi := &file_smqpb_broker_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AlterTopicRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AlterTopicRequest) ProtoMessage() {}
+
+func (x *AlterTopicRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_smqpb_broker_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AlterTopicRequest.ProtoReflect.Descriptor instead.
+func (*AlterTopicRequest) Descriptor() ([]byte, []int) {
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *AlterTopicRequest) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *AlterTopicRequest) GetTopicId() string {
+	if x != nil {
+		return x.TopicId
+	}
+	return ""
+}
+
+func (x *AlterTopicRequest) GetScaling() *Scaling {
+	if x != nil {
+		return x.Scaling
+	}
+	return nil
+}
+
+func (x *AlterTopicRequest) GetReset_() []string {
+	if x != nil {
+		return x.Reset_
+	}
+	return nil
+}
+
+func (x *AlterTopicRequest) GetReplicas() int32 {
+	if x != nil {
+		return x.Replicas
+	}
+	return 0
+}
+
+type AlterTopicResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Config        *TopicConfig           `protobuf:"bytes,1,opt,name=config,proto3" json:"config,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AlterTopicResponse) Reset() {
+	*x = AlterTopicResponse{}
+	mi := &file_smqpb_broker_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AlterTopicResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AlterTopicResponse) ProtoMessage() {}
+
+func (x *AlterTopicResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_smqpb_broker_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AlterTopicResponse.ProtoReflect.Descriptor instead.
+func (*AlterTopicResponse) Descriptor() ([]byte, []int) {
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *AlterTopicResponse) GetConfig() *TopicConfig {
+	if x != nil {
+		return x.Config
+	}
+	return nil
+}
+
+type SplitSegmentRequest struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Topic   string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	TopicId string                 `protobuf:"bytes,2,opt,name=topic_id,json=topicId,proto3" json:"topic_id,omitempty"`
+	Segment uint64                 `protobuf:"varint,3,opt,name=segment,proto3" json:"segment,omitempty"`
+	// The first partition of the second half; 0: where the measured load halves.
+	At            int32 `protobuf:"varint,4,opt,name=at,proto3" json:"at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SplitSegmentRequest) Reset() {
+	*x = SplitSegmentRequest{}
+	mi := &file_smqpb_broker_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SplitSegmentRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SplitSegmentRequest) ProtoMessage() {}
+
+func (x *SplitSegmentRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_smqpb_broker_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SplitSegmentRequest.ProtoReflect.Descriptor instead.
+func (*SplitSegmentRequest) Descriptor() ([]byte, []int) {
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *SplitSegmentRequest) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *SplitSegmentRequest) GetTopicId() string {
+	if x != nil {
+		return x.TopicId
+	}
+	return ""
+}
+
+func (x *SplitSegmentRequest) GetSegment() uint64 {
+	if x != nil {
+		return x.Segment
+	}
+	return 0
+}
+
+func (x *SplitSegmentRequest) GetAt() int32 {
+	if x != nil {
+		return x.At
+	}
+	return 0
+}
+
+type SplitSegmentResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Layout        *Layout                `protobuf:"bytes,1,opt,name=layout,proto3" json:"layout,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SplitSegmentResponse) Reset() {
+	*x = SplitSegmentResponse{}
+	mi := &file_smqpb_broker_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SplitSegmentResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SplitSegmentResponse) ProtoMessage() {}
+
+func (x *SplitSegmentResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_smqpb_broker_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SplitSegmentResponse.ProtoReflect.Descriptor instead.
+func (*SplitSegmentResponse) Descriptor() ([]byte, []int) {
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *SplitSegmentResponse) GetLayout() *Layout {
+	if x != nil {
+		return x.Layout
+	}
+	return nil
+}
+
+type MergeSegmentsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Topic         string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	TopicId       string                 `protobuf:"bytes,2,opt,name=topic_id,json=topicId,proto3" json:"topic_id,omitempty"`
+	Segments      []uint64               `protobuf:"varint,3,rep,packed,name=segments,proto3" json:"segments,omitempty"` // two or more, neighbours
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MergeSegmentsRequest) Reset() {
+	*x = MergeSegmentsRequest{}
+	mi := &file_smqpb_broker_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MergeSegmentsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MergeSegmentsRequest) ProtoMessage() {}
+
+func (x *MergeSegmentsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_smqpb_broker_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MergeSegmentsRequest.ProtoReflect.Descriptor instead.
+func (*MergeSegmentsRequest) Descriptor() ([]byte, []int) {
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *MergeSegmentsRequest) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *MergeSegmentsRequest) GetTopicId() string {
+	if x != nil {
+		return x.TopicId
+	}
+	return ""
+}
+
+func (x *MergeSegmentsRequest) GetSegments() []uint64 {
+	if x != nil {
+		return x.Segments
+	}
+	return nil
+}
+
+type MergeSegmentsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Layout        *Layout                `protobuf:"bytes,1,opt,name=layout,proto3" json:"layout,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MergeSegmentsResponse) Reset() {
+	*x = MergeSegmentsResponse{}
+	mi := &file_smqpb_broker_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MergeSegmentsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MergeSegmentsResponse) ProtoMessage() {}
+
+func (x *MergeSegmentsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_smqpb_broker_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MergeSegmentsResponse.ProtoReflect.Descriptor instead.
+func (*MergeSegmentsResponse) Descriptor() ([]byte, []int) {
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *MergeSegmentsResponse) GetLayout() *Layout {
+	if x != nil {
+		return x.Layout
+	}
+	return nil
+}
+
+type ListVersionsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Topic         string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	TopicId       string                 `protobuf:"bytes,2,opt,name=topic_id,json=topicId,proto3" json:"topic_id,omitempty"`
+	After         uint64                 `protobuf:"varint,3,opt,name=after,proto3" json:"after,omitempty"` // versions greater than this one
+	Limit         int32                  `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"` // 0: a page of the server's size
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListVersionsRequest) Reset() {
+	*x = ListVersionsRequest{}
+	mi := &file_smqpb_broker_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListVersionsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListVersionsRequest) ProtoMessage() {}
+
+func (x *ListVersionsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_smqpb_broker_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListVersionsRequest.ProtoReflect.Descriptor instead.
+func (*ListVersionsRequest) Descriptor() ([]byte, []int) {
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *ListVersionsRequest) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *ListVersionsRequest) GetTopicId() string {
+	if x != nil {
+		return x.TopicId
+	}
+	return ""
+}
+
+func (x *ListVersionsRequest) GetAfter() uint64 {
+	if x != nil {
+		return x.After
+	}
+	return 0
+}
+
+func (x *ListVersionsRequest) GetLimit() int32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+type ListVersionsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Config        *TopicConfig           `protobuf:"bytes,1,opt,name=config,proto3" json:"config,omitempty"`
+	Versions      []*Layout              `protobuf:"bytes,2,rep,name=versions,proto3" json:"versions,omitempty"`
+	More          bool                   `protobuf:"varint,3,opt,name=more,proto3" json:"more,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListVersionsResponse) Reset() {
+	*x = ListVersionsResponse{}
+	mi := &file_smqpb_broker_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListVersionsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListVersionsResponse) ProtoMessage() {}
+
+func (x *ListVersionsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_smqpb_broker_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListVersionsResponse.ProtoReflect.Descriptor instead.
+func (*ListVersionsResponse) Descriptor() ([]byte, []int) {
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *ListVersionsResponse) GetConfig() *TopicConfig {
+	if x != nil {
+		return x.Config
+	}
+	return nil
+}
+
+func (x *ListVersionsResponse) GetVersions() []*Layout {
+	if x != nil {
+		return x.Versions
+	}
+	return nil
+}
+
+func (x *ListVersionsResponse) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
+type ReportLoadsRequest struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Broker string                 `protobuf:"bytes,1,opt,name=broker,proto3" json:"broker,omitempty"`
+	// Rises by one with each report. A leader that has missed one, or never had
+	// one, asks for a full report.
+	Sequence      uint64         `protobuf:"varint,2,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	Full          bool           `protobuf:"varint,3,opt,name=full,proto3" json:"full,omitempty"` // everything that the broker owns; forget what is not in it
+	Segments      []*SegmentLoad `protobuf:"bytes,4,rep,name=segments,proto3" json:"segments,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReportLoadsRequest) Reset() {
+	*x = ReportLoadsRequest{}
+	mi := &file_smqpb_broker_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportLoadsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportLoadsRequest) ProtoMessage() {}
+
+func (x *ReportLoadsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_smqpb_broker_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportLoadsRequest.ProtoReflect.Descriptor instead.
+func (*ReportLoadsRequest) Descriptor() ([]byte, []int) {
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *ReportLoadsRequest) GetBroker() string {
+	if x != nil {
+		return x.Broker
+	}
+	return ""
+}
+
+func (x *ReportLoadsRequest) GetSequence() uint64 {
+	if x != nil {
+		return x.Sequence
+	}
+	return 0
+}
+
+func (x *ReportLoadsRequest) GetFull() bool {
+	if x != nil {
+		return x.Full
+	}
+	return false
+}
+
+func (x *ReportLoadsRequest) GetSegments() []*SegmentLoad {
+	if x != nil {
+		return x.Segments
+	}
+	return nil
+}
+
+type ReportLoadsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SendFull      bool                   `protobuf:"varint,1,opt,name=send_full,json=sendFull,proto3" json:"send_full,omitempty"` // the next report has to be a full one
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReportLoadsResponse) Reset() {
+	*x = ReportLoadsResponse{}
+	mi := &file_smqpb_broker_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportLoadsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportLoadsResponse) ProtoMessage() {}
+
+func (x *ReportLoadsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_smqpb_broker_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportLoadsResponse.ProtoReflect.Descriptor instead.
+func (*ReportLoadsResponse) Descriptor() ([]byte, []int) {
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *ReportLoadsResponse) GetSendFull() bool {
+	if x != nil {
+		return x.SendFull
+	}
+	return false
+}
+
+type WatchRequest struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Brokers bool                   `protobuf:"varint,1,opt,name=brokers,proto3" json:"brokers,omitempty"` // the cluster: brokers, their loads, masters
+	Topics  bool                   `protobuf:"varint,2,opt,name=topics,proto3" json:"topics,omitempty"`   // a line for each topic
+	Topic   string                 `protobuf:"bytes,3,opt,name=topic,proto3" json:"topic,omitempty"`      // this topic in full: its layout and the load of each partition
+	Events  bool                   `protobuf:"varint,4,opt,name=events,proto3" json:"events,omitempty"`   // layout versions of all topics as they are written
+	// Events this far back first, by the leader's clock, in ms since 1970; 0: only
+	// new ones. A leader keeps the latest of them only.
+	EventsSinceMs int64  `protobuf:"varint,5,opt,name=events_since_ms,json=eventsSinceMs,proto3" json:"events_since_ms,omitempty"`
+	Namespace     string `protobuf:"bytes,6,opt,name=namespace,proto3" json:"namespace,omitempty"` // topics and events of this one only; empty: all
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchRequest) Reset() {
+	*x = WatchRequest{}
+	mi := &file_smqpb_broker_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchRequest) ProtoMessage() {}
+
+func (x *WatchRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_smqpb_broker_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
+func (*WatchRequest) Descriptor() ([]byte, []int) {
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *WatchRequest) GetBrokers() bool {
+	if x != nil {
+		return x.Brokers
+	}
+	return false
+}
+
+func (x *WatchRequest) GetTopics() bool {
+	if x != nil {
+		return x.Topics
+	}
+	return false
+}
+
+func (x *WatchRequest) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *WatchRequest) GetEvents() bool {
+	if x != nil {
+		return x.Events
+	}
+	return false
+}
+
+func (x *WatchRequest) GetEventsSinceMs() int64 {
+	if x != nil {
+		return x.EventsSinceMs
+	}
+	return 0
+}
+
+func (x *WatchRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+// WatchUpdate is what has changed since the last one. A snapshot may take
+// several updates: the first says reset, the last says complete.
+type WatchUpdate struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Reset_        bool                   `protobuf:"varint,1,opt,name=reset,proto3" json:"reset,omitempty"`       // forget all that came before, but for events
+	Complete      bool                   `protobuf:"varint,2,opt,name=complete,proto3" json:"complete,omitempty"` // the snapshot is whole
+	Cluster       *ClusterInfo           `protobuf:"bytes,3,opt,name=cluster,proto3" json:"cluster,omitempty"`
+	Topics        []*TopicStatus         `protobuf:"bytes,4,rep,name=topics,proto3" json:"topics,omitempty"`
+	RemovedTopics []string               `protobuf:"bytes,5,rep,name=removed_topics,json=removedTopics,proto3" json:"removed_topics,omitempty"`
+	Detail        *TopicDetail           `protobuf:"bytes,6,opt,name=detail,proto3" json:"detail,omitempty"`
+	Events        []*LayoutEvent         `protobuf:"bytes,7,rep,name=events,proto3" json:"events,omitempty"`
+	TimeMs        int64                  `protobuf:"varint,8,opt,name=time_ms,json=timeMs,proto3" json:"time_ms,omitempty"` // the leader's clock
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchUpdate) Reset() {
+	*x = WatchUpdate{}
+	mi := &file_smqpb_broker_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchUpdate) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchUpdate) ProtoMessage() {}
+
+func (x *WatchUpdate) ProtoReflect() protoreflect.Message {
+	mi := &file_smqpb_broker_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchUpdate.ProtoReflect.Descriptor instead.
+func (*WatchUpdate) Descriptor() ([]byte, []int) {
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *WatchUpdate) GetReset_() bool {
+	if x != nil {
+		return x.Reset_
+	}
+	return false
+}
+
+func (x *WatchUpdate) GetComplete() bool {
+	if x != nil {
+		return x.Complete
+	}
+	return false
+}
+
+func (x *WatchUpdate) GetCluster() *ClusterInfo {
+	if x != nil {
+		return x.Cluster
+	}
+	return nil
+}
+
+func (x *WatchUpdate) GetTopics() []*TopicStatus {
+	if x != nil {
+		return x.Topics
+	}
+	return nil
+}
+
+func (x *WatchUpdate) GetRemovedTopics() []string {
+	if x != nil {
+		return x.RemovedTopics
+	}
+	return nil
+}
+
+func (x *WatchUpdate) GetDetail() *TopicDetail {
+	if x != nil {
+		return x.Detail
+	}
+	return nil
+}
+
+func (x *WatchUpdate) GetEvents() []*LayoutEvent {
+	if x != nil {
+		return x.Events
+	}
+	return nil
+}
+
+func (x *WatchUpdate) GetTimeMs() int64 {
+	if x != nil {
+		return x.TimeMs
+	}
+	return 0
+}
+
+// TopicStatus is a topic in one line.
+type TopicStatus struct {
+	state             protoimpl.MessageState `protogen:"open.v1"`
+	Topic             string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	TopicId           string                 `protobuf:"bytes,2,opt,name=topic_id,json=topicId,proto3" json:"topic_id,omitempty"`
+	Partitions        int32                  `protobuf:"varint,3,opt,name=partitions,proto3" json:"partitions,omitempty"`
+	Segments          int32                  `protobuf:"varint,4,opt,name=segments,proto3" json:"segments,omitempty"`
+	LayoutVersion     uint64                 `protobuf:"varint,5,opt,name=layout_version,json=layoutVersion,proto3" json:"layout_version,omitempty"`
+	MessagesPerSecond float64                `protobuf:"fixed64,6,opt,name=messages_per_second,json=messagesPerSecond,proto3" json:"messages_per_second,omitempty"`
+	BytesPerSecond    float64                `protobuf:"fixed64,7,opt,name=bytes_per_second,json=bytesPerSecond,proto3" json:"bytes_per_second,omitempty"`
+	Mode              string                 `protobuf:"bytes,8,opt,name=mode,proto3" json:"mode,omitempty"` // of scaling, as it applies
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
+}
+
+func (x *TopicStatus) Reset() {
+	*x = TopicStatus{}
+	mi := &file_smqpb_broker_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TopicStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TopicStatus) ProtoMessage() {}
+
+func (x *TopicStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_smqpb_broker_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TopicStatus.ProtoReflect.Descriptor instead.
+func (*TopicStatus) Descriptor() ([]byte, []int) {
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *TopicStatus) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *TopicStatus) GetTopicId() string {
+	if x != nil {
+		return x.TopicId
+	}
+	return ""
+}
+
+func (x *TopicStatus) GetPartitions() int32 {
+	if x != nil {
+		return x.Partitions
+	}
+	return 0
+}
+
+func (x *TopicStatus) GetSegments() int32 {
+	if x != nil {
+		return x.Segments
+	}
+	return 0
+}
+
+func (x *TopicStatus) GetLayoutVersion() uint64 {
+	if x != nil {
+		return x.LayoutVersion
+	}
+	return 0
+}
+
+func (x *TopicStatus) GetMessagesPerSecond() float64 {
+	if x != nil {
+		return x.MessagesPerSecond
+	}
+	return 0
+}
+
+func (x *TopicStatus) GetBytesPerSecond() float64 {
+	if x != nil {
+		return x.BytesPerSecond
+	}
+	return 0
+}
+
+func (x *TopicStatus) GetMode() string {
+	if x != nil {
+		return x.Mode
+	}
+	return ""
+}
+
+// TopicDetail is the topic that a watcher asked for, whole.
+type TopicDetail struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Config *TopicConfig           `protobuf:"bytes,1,opt,name=config,proto3" json:"config,omitempty"`
+	Layout *Layout                `protobuf:"bytes,2,opt,name=layout,proto3" json:"layout,omitempty"`
+	Loads  []*SegmentLoad         `protobuf:"bytes,3,rep,name=loads,proto3" json:"loads,omitempty"` // of the live segments
+	// Why the planner does nothing about a segment that is above the threshold,
+	// in words: a hot key, the cool-down, the largest number of segments.
+	Notes         []string `protobuf:"bytes,4,rep,name=notes,proto3" json:"notes,omitempty"`
+	Scaling       *Scaling `protobuf:"bytes,5,opt,name=scaling,proto3" json:"scaling,omitempty"`  // as it applies, defaults filled in
+	Missing       bool     `protobuf:"varint,6,opt,name=missing,proto3" json:"missing,omitempty"` // there is no such topic (any more)
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TopicDetail) Reset() {
+	*x = TopicDetail{}
+	mi := &file_smqpb_broker_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TopicDetail) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TopicDetail) ProtoMessage() {}
+
+func (x *TopicDetail) ProtoReflect() protoreflect.Message {
+	mi := &file_smqpb_broker_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TopicDetail.ProtoReflect.Descriptor instead.
+func (*TopicDetail) Descriptor() ([]byte, []int) {
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *TopicDetail) GetConfig() *TopicConfig {
+	if x != nil {
+		return x.Config
+	}
+	return nil
+}
+
+func (x *TopicDetail) GetLayout() *Layout {
+	if x != nil {
+		return x.Layout
+	}
+	return nil
+}
+
+func (x *TopicDetail) GetLoads() []*SegmentLoad {
+	if x != nil {
+		return x.Loads
+	}
+	return nil
+}
+
+func (x *TopicDetail) GetNotes() []string {
+	if x != nil {
+		return x.Notes
+	}
+	return nil
+}
+
+func (x *TopicDetail) GetScaling() *Scaling {
+	if x != nil {
+		return x.Scaling
+	}
+	return nil
+}
+
+func (x *TopicDetail) GetMissing() bool {
+	if x != nil {
+		return x.Missing
+	}
+	return false
+}
+
+// LayoutEvent is a change of a topic's layout, told to watchers.
+type LayoutEvent struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Topic   string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	TopicId string                 `protobuf:"bytes,2,opt,name=topic_id,json=topicId,proto3" json:"topic_id,omitempty"`
+	// The version without the segments that it left alone.
+	Version       uint64           `protobuf:"varint,3,opt,name=version,proto3" json:"version,omitempty"`
+	Cause         string           `protobuf:"bytes,4,opt,name=cause,proto3" json:"cause,omitempty"`
+	CreatedMs     int64            `protobuf:"varint,5,opt,name=created_ms,json=createdMs,proto3" json:"created_ms,omitempty"`
+	Sealed        []*SealedSegment `protobuf:"bytes,6,rep,name=sealed,proto3" json:"sealed,omitempty"`
+	Opened        []*Segment       `protobuf:"bytes,7,rep,name=opened,proto3" json:"opened,omitempty"`
+	Reason        string           `protobuf:"bytes,8,opt,name=reason,proto3" json:"reason,omitempty"`
+	Loads         []*SegmentLoad   `protobuf:"bytes,9,rep,name=loads,proto3" json:"loads,omitempty"`
+	PauseMs       int64            `protobuf:"varint,10,opt,name=pause_ms,json=pauseMs,proto3" json:"pause_ms,omitempty"`
+	Leader        string           `protobuf:"bytes,11,opt,name=leader,proto3" json:"leader,omitempty"`
+	Segments      int32            `protobuf:"varint,12,opt,name=segments,proto3" json:"segments,omitempty"` // live ones after it
+	Deleted       bool             `protobuf:"varint,13,opt,name=deleted,proto3" json:"deleted,omitempty"`   // the topic was deleted: no version
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LayoutEvent) Reset() {
+	*x = LayoutEvent{}
+	mi := &file_smqpb_broker_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LayoutEvent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LayoutEvent) ProtoMessage() {}
+
+func (x *LayoutEvent) ProtoReflect() protoreflect.Message {
+	mi := &file_smqpb_broker_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LayoutEvent.ProtoReflect.Descriptor instead.
+func (*LayoutEvent) Descriptor() ([]byte, []int) {
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *LayoutEvent) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *LayoutEvent) GetTopicId() string {
+	if x != nil {
+		return x.TopicId
+	}
+	return ""
+}
+
+func (x *LayoutEvent) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *LayoutEvent) GetCause() string {
+	if x != nil {
+		return x.Cause
+	}
+	return ""
+}
+
+func (x *LayoutEvent) GetCreatedMs() int64 {
+	if x != nil {
+		return x.CreatedMs
+	}
+	return 0
+}
+
+func (x *LayoutEvent) GetSealed() []*SealedSegment {
+	if x != nil {
+		return x.Sealed
+	}
+	return nil
+}
+
+func (x *LayoutEvent) GetOpened() []*Segment {
+	if x != nil {
+		return x.Opened
+	}
+	return nil
+}
+
+func (x *LayoutEvent) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *LayoutEvent) GetLoads() []*SegmentLoad {
+	if x != nil {
+		return x.Loads
+	}
+	return nil
+}
+
+func (x *LayoutEvent) GetPauseMs() int64 {
+	if x != nil {
+		return x.PauseMs
+	}
+	return 0
+}
+
+func (x *LayoutEvent) GetLeader() string {
+	if x != nil {
+		return x.Leader
+	}
+	return ""
+}
+
+func (x *LayoutEvent) GetSegments() int32 {
+	if x != nil {
+		return x.Segments
+	}
+	return 0
+}
+
+func (x *LayoutEvent) GetDeleted() bool {
+	if x != nil {
+		return x.Deleted
+	}
+	return false
+}
+
 type OffsetsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Topic         string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
@@ -964,7 +2071,7 @@ type OffsetsRequest struct {
 
 func (x *OffsetsRequest) Reset() {
 	*x = OffsetsRequest{}
-	mi := &file_smqpb_broker_proto_msgTypes[15]
+	mi := &file_smqpb_broker_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -976,7 +2083,7 @@ func (x *OffsetsRequest) String() string {
 func (*OffsetsRequest) ProtoMessage() {}
 
 func (x *OffsetsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[15]
+	mi := &file_smqpb_broker_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -989,7 +2096,7 @@ func (x *OffsetsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OffsetsRequest.ProtoReflect.Descriptor instead.
 func (*OffsetsRequest) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{15}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *OffsetsRequest) GetTopic() string {
@@ -1039,7 +2146,7 @@ type OffsetsResponse struct {
 
 func (x *OffsetsResponse) Reset() {
 	*x = OffsetsResponse{}
-	mi := &file_smqpb_broker_proto_msgTypes[16]
+	mi := &file_smqpb_broker_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1051,7 +2158,7 @@ func (x *OffsetsResponse) String() string {
 func (*OffsetsResponse) ProtoMessage() {}
 
 func (x *OffsetsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[16]
+	mi := &file_smqpb_broker_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1064,7 +2171,7 @@ func (x *OffsetsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OffsetsResponse.ProtoReflect.Descriptor instead.
 func (*OffsetsResponse) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{16}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *OffsetsResponse) GetTopicId() string {
@@ -1103,7 +2210,7 @@ type ListSegmentsRequest struct {
 
 func (x *ListSegmentsRequest) Reset() {
 	*x = ListSegmentsRequest{}
-	mi := &file_smqpb_broker_proto_msgTypes[17]
+	mi := &file_smqpb_broker_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1115,7 +2222,7 @@ func (x *ListSegmentsRequest) String() string {
 func (*ListSegmentsRequest) ProtoMessage() {}
 
 func (x *ListSegmentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[17]
+	mi := &file_smqpb_broker_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1128,7 +2235,7 @@ func (x *ListSegmentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSegmentsRequest.ProtoReflect.Descriptor instead.
 func (*ListSegmentsRequest) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{17}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{32}
 }
 
 type SegmentStatus struct {
@@ -1154,7 +2261,7 @@ type SegmentStatus struct {
 
 func (x *SegmentStatus) Reset() {
 	*x = SegmentStatus{}
-	mi := &file_smqpb_broker_proto_msgTypes[18]
+	mi := &file_smqpb_broker_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1166,7 +2273,7 @@ func (x *SegmentStatus) String() string {
 func (*SegmentStatus) ProtoMessage() {}
 
 func (x *SegmentStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[18]
+	mi := &file_smqpb_broker_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1179,7 +2286,7 @@ func (x *SegmentStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SegmentStatus.ProtoReflect.Descriptor instead.
 func (*SegmentStatus) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{18}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *SegmentStatus) GetTopic() string {
@@ -1292,7 +2399,7 @@ type ListSegmentsResponse struct {
 
 func (x *ListSegmentsResponse) Reset() {
 	*x = ListSegmentsResponse{}
-	mi := &file_smqpb_broker_proto_msgTypes[19]
+	mi := &file_smqpb_broker_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1304,7 +2411,7 @@ func (x *ListSegmentsResponse) String() string {
 func (*ListSegmentsResponse) ProtoMessage() {}
 
 func (x *ListSegmentsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[19]
+	mi := &file_smqpb_broker_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1317,7 +2424,7 @@ func (x *ListSegmentsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSegmentsResponse.ProtoReflect.Descriptor instead.
 func (*ListSegmentsResponse) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{19}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ListSegmentsResponse) GetSegments() []*SegmentStatus {
@@ -1342,7 +2449,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_smqpb_broker_proto_msgTypes[20]
+	mi := &file_smqpb_broker_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1354,7 +2461,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[20]
+	mi := &file_smqpb_broker_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1367,7 +2474,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{20}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{35}
 }
 
 type DrainResponse struct {
@@ -1380,7 +2487,7 @@ type DrainResponse struct {
 
 func (x *DrainResponse) Reset() {
 	*x = DrainResponse{}
-	mi := &file_smqpb_broker_proto_msgTypes[21]
+	mi := &file_smqpb_broker_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1392,7 +2499,7 @@ func (x *DrainResponse) String() string {
 func (*DrainResponse) ProtoMessage() {}
 
 func (x *DrainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[21]
+	mi := &file_smqpb_broker_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1405,7 +2512,7 @@ func (x *DrainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainResponse.ProtoReflect.Descriptor instead.
 func (*DrainResponse) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{21}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *DrainResponse) GetDone() bool {
@@ -1433,7 +2540,7 @@ type SealSegmentRequest struct {
 
 func (x *SealSegmentRequest) Reset() {
 	*x = SealSegmentRequest{}
-	mi := &file_smqpb_broker_proto_msgTypes[22]
+	mi := &file_smqpb_broker_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1445,7 +2552,7 @@ func (x *SealSegmentRequest) String() string {
 func (*SealSegmentRequest) ProtoMessage() {}
 
 func (x *SealSegmentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[22]
+	mi := &file_smqpb_broker_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1458,7 +2565,7 @@ func (x *SealSegmentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SealSegmentRequest.ProtoReflect.Descriptor instead.
 func (*SealSegmentRequest) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{22}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *SealSegmentRequest) GetTopic() string {
@@ -1492,7 +2599,7 @@ type SealSegmentResponse struct {
 
 func (x *SealSegmentResponse) Reset() {
 	*x = SealSegmentResponse{}
-	mi := &file_smqpb_broker_proto_msgTypes[23]
+	mi := &file_smqpb_broker_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1504,7 +2611,7 @@ func (x *SealSegmentResponse) String() string {
 func (*SealSegmentResponse) ProtoMessage() {}
 
 func (x *SealSegmentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[23]
+	mi := &file_smqpb_broker_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1517,7 +2624,7 @@ func (x *SealSegmentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SealSegmentResponse.ProtoReflect.Descriptor instead.
 func (*SealSegmentResponse) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{23}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *SealSegmentResponse) GetSealChunk() uint64 {
@@ -1549,7 +2656,7 @@ type ErrorInfo struct {
 
 func (x *ErrorInfo) Reset() {
 	*x = ErrorInfo{}
-	mi := &file_smqpb_broker_proto_msgTypes[24]
+	mi := &file_smqpb_broker_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1561,7 +2668,7 @@ func (x *ErrorInfo) String() string {
 func (*ErrorInfo) ProtoMessage() {}
 
 func (x *ErrorInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[24]
+	mi := &file_smqpb_broker_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1574,7 +2681,7 @@ func (x *ErrorInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorInfo.ProtoReflect.Descriptor instead.
 func (*ErrorInfo) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{24}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ErrorInfo) GetCode() string {
@@ -1624,7 +2731,7 @@ type PublishHead struct {
 
 func (x *PublishHead) Reset() {
 	*x = PublishHead{}
-	mi := &file_smqpb_broker_proto_msgTypes[25]
+	mi := &file_smqpb_broker_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1636,7 +2743,7 @@ func (x *PublishHead) String() string {
 func (*PublishHead) ProtoMessage() {}
 
 func (x *PublishHead) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[25]
+	mi := &file_smqpb_broker_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1649,7 +2756,7 @@ func (x *PublishHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishHead.ProtoReflect.Descriptor instead.
 func (*PublishHead) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{25}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *PublishHead) GetHello() *PublishHello {
@@ -1677,7 +2784,7 @@ type PublishHello struct {
 
 func (x *PublishHello) Reset() {
 	*x = PublishHello{}
-	mi := &file_smqpb_broker_proto_msgTypes[26]
+	mi := &file_smqpb_broker_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1689,7 +2796,7 @@ func (x *PublishHello) String() string {
 func (*PublishHello) ProtoMessage() {}
 
 func (x *PublishHello) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[26]
+	mi := &file_smqpb_broker_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1702,7 +2809,7 @@ func (x *PublishHello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishHello.ProtoReflect.Descriptor instead.
 func (*PublishHello) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{26}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *PublishHello) GetTopic() string {
@@ -1738,7 +2845,7 @@ type PublishBatch struct {
 
 func (x *PublishBatch) Reset() {
 	*x = PublishBatch{}
-	mi := &file_smqpb_broker_proto_msgTypes[27]
+	mi := &file_smqpb_broker_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1750,7 +2857,7 @@ func (x *PublishBatch) String() string {
 func (*PublishBatch) ProtoMessage() {}
 
 func (x *PublishBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[27]
+	mi := &file_smqpb_broker_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1763,7 +2870,7 @@ func (x *PublishBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishBatch.ProtoReflect.Descriptor instead.
 func (*PublishBatch) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{27}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *PublishBatch) GetId() uint64 {
@@ -1805,7 +2912,7 @@ type PublishAcks struct {
 
 func (x *PublishAcks) Reset() {
 	*x = PublishAcks{}
-	mi := &file_smqpb_broker_proto_msgTypes[28]
+	mi := &file_smqpb_broker_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1817,7 +2924,7 @@ func (x *PublishAcks) String() string {
 func (*PublishAcks) ProtoMessage() {}
 
 func (x *PublishAcks) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[28]
+	mi := &file_smqpb_broker_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1830,7 +2937,7 @@ func (x *PublishAcks) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishAcks.ProtoReflect.Descriptor instead.
 func (*PublishAcks) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{28}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *PublishAcks) GetAcks() []*PublishAck {
@@ -1853,7 +2960,7 @@ type PublishAck struct {
 
 func (x *PublishAck) Reset() {
 	*x = PublishAck{}
-	mi := &file_smqpb_broker_proto_msgTypes[29]
+	mi := &file_smqpb_broker_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1865,7 +2972,7 @@ func (x *PublishAck) String() string {
 func (*PublishAck) ProtoMessage() {}
 
 func (x *PublishAck) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[29]
+	mi := &file_smqpb_broker_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1878,7 +2985,7 @@ func (x *PublishAck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishAck.ProtoReflect.Descriptor instead.
 func (*PublishAck) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{29}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *PublishAck) GetId() uint64 {
@@ -1930,7 +3037,7 @@ type SubscribeHead struct {
 
 func (x *SubscribeHead) Reset() {
 	*x = SubscribeHead{}
-	mi := &file_smqpb_broker_proto_msgTypes[30]
+	mi := &file_smqpb_broker_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1942,7 +3049,7 @@ func (x *SubscribeHead) String() string {
 func (*SubscribeHead) ProtoMessage() {}
 
 func (x *SubscribeHead) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[30]
+	mi := &file_smqpb_broker_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1955,7 +3062,7 @@ func (x *SubscribeHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeHead.ProtoReflect.Descriptor instead.
 func (*SubscribeHead) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{30}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *SubscribeHead) GetHello() *SubscribeHello {
@@ -1996,7 +3103,7 @@ type SubscribeHello struct {
 
 func (x *SubscribeHello) Reset() {
 	*x = SubscribeHello{}
-	mi := &file_smqpb_broker_proto_msgTypes[31]
+	mi := &file_smqpb_broker_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2008,7 +3115,7 @@ func (x *SubscribeHello) String() string {
 func (*SubscribeHello) ProtoMessage() {}
 
 func (x *SubscribeHello) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[31]
+	mi := &file_smqpb_broker_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2021,7 +3128,7 @@ func (x *SubscribeHello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeHello.ProtoReflect.Descriptor instead.
 func (*SubscribeHello) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{31}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *SubscribeHello) GetTopic() string {
@@ -2054,7 +3161,7 @@ type DeliverHead struct {
 
 func (x *DeliverHead) Reset() {
 	*x = DeliverHead{}
-	mi := &file_smqpb_broker_proto_msgTypes[32]
+	mi := &file_smqpb_broker_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2066,7 +3173,7 @@ func (x *DeliverHead) String() string {
 func (*DeliverHead) ProtoMessage() {}
 
 func (x *DeliverHead) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[32]
+	mi := &file_smqpb_broker_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2079,7 +3186,7 @@ func (x *DeliverHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliverHead.ProtoReflect.Descriptor instead.
 func (*DeliverHead) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{32}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *DeliverHead) GetBatches() []*DeliverBatch {
@@ -2120,7 +3227,7 @@ type DeliverBatch struct {
 
 func (x *DeliverBatch) Reset() {
 	*x = DeliverBatch{}
-	mi := &file_smqpb_broker_proto_msgTypes[33]
+	mi := &file_smqpb_broker_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2132,7 +3239,7 @@ func (x *DeliverBatch) String() string {
 func (*DeliverBatch) ProtoMessage() {}
 
 func (x *DeliverBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[33]
+	mi := &file_smqpb_broker_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2145,7 +3252,7 @@ func (x *DeliverBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliverBatch.ProtoReflect.Descriptor instead.
 func (*DeliverBatch) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{33}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *DeliverBatch) GetPartition() int32 {
@@ -2174,7 +3281,7 @@ type PartitionEnd struct {
 
 func (x *PartitionEnd) Reset() {
 	*x = PartitionEnd{}
-	mi := &file_smqpb_broker_proto_msgTypes[34]
+	mi := &file_smqpb_broker_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2186,7 +3293,7 @@ func (x *PartitionEnd) String() string {
 func (*PartitionEnd) ProtoMessage() {}
 
 func (x *PartitionEnd) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[34]
+	mi := &file_smqpb_broker_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2199,7 +3306,7 @@ func (x *PartitionEnd) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionEnd.ProtoReflect.Descriptor instead.
 func (*PartitionEnd) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{34}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *PartitionEnd) GetPartition() int32 {
@@ -2241,7 +3348,7 @@ type FenceReplicaRequest struct {
 
 func (x *FenceReplicaRequest) Reset() {
 	*x = FenceReplicaRequest{}
-	mi := &file_smqpb_broker_proto_msgTypes[35]
+	mi := &file_smqpb_broker_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2253,7 +3360,7 @@ func (x *FenceReplicaRequest) String() string {
 func (*FenceReplicaRequest) ProtoMessage() {}
 
 func (x *FenceReplicaRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[35]
+	mi := &file_smqpb_broker_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2266,7 +3373,7 @@ func (x *FenceReplicaRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FenceReplicaRequest.ProtoReflect.Descriptor instead.
 func (*FenceReplicaRequest) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{35}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *FenceReplicaRequest) GetTopic() string {
@@ -2300,7 +3407,7 @@ type FenceReplicaResponse struct {
 
 func (x *FenceReplicaResponse) Reset() {
 	*x = FenceReplicaResponse{}
-	mi := &file_smqpb_broker_proto_msgTypes[36]
+	mi := &file_smqpb_broker_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2312,7 +3419,7 @@ func (x *FenceReplicaResponse) String() string {
 func (*FenceReplicaResponse) ProtoMessage() {}
 
 func (x *FenceReplicaResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[36]
+	mi := &file_smqpb_broker_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2325,7 +3432,7 @@ func (x *FenceReplicaResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FenceReplicaResponse.ProtoReflect.Descriptor instead.
 func (*FenceReplicaResponse) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{36}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *FenceReplicaResponse) GetSealChunk() uint64 {
@@ -2354,7 +3461,7 @@ type HeldBatchesRequest struct {
 
 func (x *HeldBatchesRequest) Reset() {
 	*x = HeldBatchesRequest{}
-	mi := &file_smqpb_broker_proto_msgTypes[37]
+	mi := &file_smqpb_broker_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2366,7 +3473,7 @@ func (x *HeldBatchesRequest) String() string {
 func (*HeldBatchesRequest) ProtoMessage() {}
 
 func (x *HeldBatchesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[37]
+	mi := &file_smqpb_broker_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2379,7 +3486,7 @@ func (x *HeldBatchesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldBatchesRequest.ProtoReflect.Descriptor instead.
 func (*HeldBatchesRequest) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{37}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *HeldBatchesRequest) GetTopic() string {
@@ -2422,7 +3529,7 @@ type HeldBatchesResponse struct {
 
 func (x *HeldBatchesResponse) Reset() {
 	*x = HeldBatchesResponse{}
-	mi := &file_smqpb_broker_proto_msgTypes[38]
+	mi := &file_smqpb_broker_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2434,7 +3541,7 @@ func (x *HeldBatchesResponse) String() string {
 func (*HeldBatchesResponse) ProtoMessage() {}
 
 func (x *HeldBatchesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[38]
+	mi := &file_smqpb_broker_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2447,7 +3554,7 @@ func (x *HeldBatchesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldBatchesResponse.ProtoReflect.Descriptor instead.
 func (*HeldBatchesResponse) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{38}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *HeldBatchesResponse) GetFirst() uint64 {
@@ -2491,7 +3598,7 @@ type ReplicateHead struct {
 
 func (x *ReplicateHead) Reset() {
 	*x = ReplicateHead{}
-	mi := &file_smqpb_broker_proto_msgTypes[39]
+	mi := &file_smqpb_broker_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2503,7 +3610,7 @@ func (x *ReplicateHead) String() string {
 func (*ReplicateHead) ProtoMessage() {}
 
 func (x *ReplicateHead) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[39]
+	mi := &file_smqpb_broker_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2516,7 +3623,7 @@ func (x *ReplicateHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicateHead.ProtoReflect.Descriptor instead.
 func (*ReplicateHead) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{39}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ReplicateHead) GetHello() *ReplicateHello {
@@ -2542,7 +3649,7 @@ type ReplicateHello struct {
 
 func (x *ReplicateHello) Reset() {
 	*x = ReplicateHello{}
-	mi := &file_smqpb_broker_proto_msgTypes[40]
+	mi := &file_smqpb_broker_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2554,7 +3661,7 @@ func (x *ReplicateHello) String() string {
 func (*ReplicateHello) ProtoMessage() {}
 
 func (x *ReplicateHello) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[40]
+	mi := &file_smqpb_broker_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2567,7 +3674,7 @@ func (x *ReplicateHello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicateHello.ProtoReflect.Descriptor instead.
 func (*ReplicateHello) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{40}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ReplicateHello) GetBroker() string {
@@ -2593,7 +3700,7 @@ type ReplicateSegment struct {
 
 func (x *ReplicateSegment) Reset() {
 	*x = ReplicateSegment{}
-	mi := &file_smqpb_broker_proto_msgTypes[41]
+	mi := &file_smqpb_broker_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2605,7 +3712,7 @@ func (x *ReplicateSegment) String() string {
 func (*ReplicateSegment) ProtoMessage() {}
 
 func (x *ReplicateSegment) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[41]
+	mi := &file_smqpb_broker_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2618,7 +3725,7 @@ func (x *ReplicateSegment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicateSegment.ProtoReflect.Descriptor instead.
 func (*ReplicateSegment) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{41}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ReplicateSegment) GetTopic() string {
@@ -2687,7 +3794,7 @@ type ReplicaAcks struct {
 
 func (x *ReplicaAcks) Reset() {
 	*x = ReplicaAcks{}
-	mi := &file_smqpb_broker_proto_msgTypes[42]
+	mi := &file_smqpb_broker_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2699,7 +3806,7 @@ func (x *ReplicaAcks) String() string {
 func (*ReplicaAcks) ProtoMessage() {}
 
 func (x *ReplicaAcks) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[42]
+	mi := &file_smqpb_broker_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2712,7 +3819,7 @@ func (x *ReplicaAcks) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaAcks.ProtoReflect.Descriptor instead.
 func (*ReplicaAcks) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{42}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *ReplicaAcks) GetAcks() []*ReplicaAck {
@@ -2734,7 +3841,7 @@ type ReplicaAck struct {
 
 func (x *ReplicaAck) Reset() {
 	*x = ReplicaAck{}
-	mi := &file_smqpb_broker_proto_msgTypes[43]
+	mi := &file_smqpb_broker_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2746,7 +3853,7 @@ func (x *ReplicaAck) String() string {
 func (*ReplicaAck) ProtoMessage() {}
 
 func (x *ReplicaAck) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[43]
+	mi := &file_smqpb_broker_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2759,7 +3866,7 @@ func (x *ReplicaAck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaAck.ProtoReflect.Descriptor instead.
 func (*ReplicaAck) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{43}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ReplicaAck) GetTopicId() string {
@@ -2794,14 +3901,15 @@ var File_smqpb_broker_proto protoreflect.FileDescriptor
 
 const file_smqpb_broker_proto_rawDesc = "" +
 	"\n" +
-	"\x12smqpb/broker.proto\x12\x06smq.v1\x1a\x11smqpb/topic.proto\"x\n" +
+	"\x12smqpb/broker.proto\x12\x06smq.v1\x1a\x12smqpb/master.proto\x1a\x11smqpb/topic.proto\"\xa3\x01\n" +
 	"\x12CreateTopicRequest\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x1e\n" +
 	"\n" +
 	"partitions\x18\x02 \x01(\x05R\n" +
 	"partitions\x12\x10\n" +
 	"\x03key\x18\x03 \x01(\tR\x03key\x12\x1a\n" +
-	"\breplicas\x18\x04 \x01(\x05R\breplicas\"B\n" +
+	"\breplicas\x18\x04 \x01(\x05R\breplicas\x12)\n" +
+	"\ascaling\x18\x05 \x01(\v2\x0f.smq.v1.ScalingR\ascaling\"B\n" +
 	"\x13CreateTopicResponse\x12+\n" +
 	"\x06config\x18\x01 \x01(\v2\x13.smq.v1.TopicConfigR\x06config\"E\n" +
 	"\x12DeleteTopicRequest\x12\x14\n" +
@@ -2849,7 +3957,94 @@ const file_smqpb_broker_proto_rawDesc = "" +
 	"\x06broker\x18\x01 \x01(\tR\x06broker\"N\n" +
 	"\x13DrainBrokerResponse\x12\x12\n" +
 	"\x04done\x18\x01 \x01(\bR\x04done\x12#\n" +
-	"\rsegments_left\x18\x02 \x01(\x05R\fsegmentsLeft\"\xe5\x01\n" +
+	"\rsegments_left\x18\x02 \x01(\x05R\fsegmentsLeft\"\xa1\x01\n" +
+	"\x11AlterTopicRequest\x12\x14\n" +
+	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x19\n" +
+	"\btopic_id\x18\x02 \x01(\tR\atopicId\x12)\n" +
+	"\ascaling\x18\x03 \x01(\v2\x0f.smq.v1.ScalingR\ascaling\x12\x14\n" +
+	"\x05reset\x18\x04 \x03(\tR\x05reset\x12\x1a\n" +
+	"\breplicas\x18\x05 \x01(\x05R\breplicas\"A\n" +
+	"\x12AlterTopicResponse\x12+\n" +
+	"\x06config\x18\x01 \x01(\v2\x13.smq.v1.TopicConfigR\x06config\"p\n" +
+	"\x13SplitSegmentRequest\x12\x14\n" +
+	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x19\n" +
+	"\btopic_id\x18\x02 \x01(\tR\atopicId\x12\x18\n" +
+	"\asegment\x18\x03 \x01(\x04R\asegment\x12\x0e\n" +
+	"\x02at\x18\x04 \x01(\x05R\x02at\">\n" +
+	"\x14SplitSegmentResponse\x12&\n" +
+	"\x06layout\x18\x01 \x01(\v2\x0e.smq.v1.LayoutR\x06layout\"c\n" +
+	"\x14MergeSegmentsRequest\x12\x14\n" +
+	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x19\n" +
+	"\btopic_id\x18\x02 \x01(\tR\atopicId\x12\x1a\n" +
+	"\bsegments\x18\x03 \x03(\x04R\bsegments\"?\n" +
+	"\x15MergeSegmentsResponse\x12&\n" +
+	"\x06layout\x18\x01 \x01(\v2\x0e.smq.v1.LayoutR\x06layout\"r\n" +
+	"\x13ListVersionsRequest\x12\x14\n" +
+	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x19\n" +
+	"\btopic_id\x18\x02 \x01(\tR\atopicId\x12\x14\n" +
+	"\x05after\x18\x03 \x01(\x04R\x05after\x12\x14\n" +
+	"\x05limit\x18\x04 \x01(\x05R\x05limit\"\x83\x01\n" +
+	"\x14ListVersionsResponse\x12+\n" +
+	"\x06config\x18\x01 \x01(\v2\x13.smq.v1.TopicConfigR\x06config\x12*\n" +
+	"\bversions\x18\x02 \x03(\v2\x0e.smq.v1.LayoutR\bversions\x12\x12\n" +
+	"\x04more\x18\x03 \x01(\bR\x04more\"\x8d\x01\n" +
+	"\x12ReportLoadsRequest\x12\x16\n" +
+	"\x06broker\x18\x01 \x01(\tR\x06broker\x12\x1a\n" +
+	"\bsequence\x18\x02 \x01(\x04R\bsequence\x12\x12\n" +
+	"\x04full\x18\x03 \x01(\bR\x04full\x12/\n" +
+	"\bsegments\x18\x04 \x03(\v2\x13.smq.v1.SegmentLoadR\bsegments\"2\n" +
+	"\x13ReportLoadsResponse\x12\x1b\n" +
+	"\tsend_full\x18\x01 \x01(\bR\bsendFull\"\xb4\x01\n" +
+	"\fWatchRequest\x12\x18\n" +
+	"\abrokers\x18\x01 \x01(\bR\abrokers\x12\x16\n" +
+	"\x06topics\x18\x02 \x01(\bR\x06topics\x12\x14\n" +
+	"\x05topic\x18\x03 \x01(\tR\x05topic\x12\x16\n" +
+	"\x06events\x18\x04 \x01(\bR\x06events\x12&\n" +
+	"\x0fevents_since_ms\x18\x05 \x01(\x03R\reventsSinceMs\x12\x1c\n" +
+	"\tnamespace\x18\x06 \x01(\tR\tnamespace\"\xb5\x02\n" +
+	"\vWatchUpdate\x12\x14\n" +
+	"\x05reset\x18\x01 \x01(\bR\x05reset\x12\x1a\n" +
+	"\bcomplete\x18\x02 \x01(\bR\bcomplete\x12-\n" +
+	"\acluster\x18\x03 \x01(\v2\x13.smq.v1.ClusterInfoR\acluster\x12+\n" +
+	"\x06topics\x18\x04 \x03(\v2\x13.smq.v1.TopicStatusR\x06topics\x12%\n" +
+	"\x0eremoved_topics\x18\x05 \x03(\tR\rremovedTopics\x12+\n" +
+	"\x06detail\x18\x06 \x01(\v2\x13.smq.v1.TopicDetailR\x06detail\x12+\n" +
+	"\x06events\x18\a \x03(\v2\x13.smq.v1.LayoutEventR\x06events\x12\x17\n" +
+	"\atime_ms\x18\b \x01(\x03R\x06timeMs\"\x8f\x02\n" +
+	"\vTopicStatus\x12\x14\n" +
+	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x19\n" +
+	"\btopic_id\x18\x02 \x01(\tR\atopicId\x12\x1e\n" +
+	"\n" +
+	"partitions\x18\x03 \x01(\x05R\n" +
+	"partitions\x12\x1a\n" +
+	"\bsegments\x18\x04 \x01(\x05R\bsegments\x12%\n" +
+	"\x0elayout_version\x18\x05 \x01(\x04R\rlayoutVersion\x12.\n" +
+	"\x13messages_per_second\x18\x06 \x01(\x01R\x11messagesPerSecond\x12(\n" +
+	"\x10bytes_per_second\x18\a \x01(\x01R\x0ebytesPerSecond\x12\x12\n" +
+	"\x04mode\x18\b \x01(\tR\x04mode\"\xe8\x01\n" +
+	"\vTopicDetail\x12+\n" +
+	"\x06config\x18\x01 \x01(\v2\x13.smq.v1.TopicConfigR\x06config\x12&\n" +
+	"\x06layout\x18\x02 \x01(\v2\x0e.smq.v1.LayoutR\x06layout\x12)\n" +
+	"\x05loads\x18\x03 \x03(\v2\x13.smq.v1.SegmentLoadR\x05loads\x12\x14\n" +
+	"\x05notes\x18\x04 \x03(\tR\x05notes\x12)\n" +
+	"\ascaling\x18\x05 \x01(\v2\x0f.smq.v1.ScalingR\ascaling\x12\x18\n" +
+	"\amissing\x18\x06 \x01(\bR\amissing\"\x91\x03\n" +
+	"\vLayoutEvent\x12\x14\n" +
+	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x19\n" +
+	"\btopic_id\x18\x02 \x01(\tR\atopicId\x12\x18\n" +
+	"\aversion\x18\x03 \x01(\x04R\aversion\x12\x14\n" +
+	"\x05cause\x18\x04 \x01(\tR\x05cause\x12\x1d\n" +
+	"\n" +
+	"created_ms\x18\x05 \x01(\x03R\tcreatedMs\x12-\n" +
+	"\x06sealed\x18\x06 \x03(\v2\x15.smq.v1.SealedSegmentR\x06sealed\x12'\n" +
+	"\x06opened\x18\a \x03(\v2\x0f.smq.v1.SegmentR\x06opened\x12\x16\n" +
+	"\x06reason\x18\b \x01(\tR\x06reason\x12)\n" +
+	"\x05loads\x18\t \x03(\v2\x13.smq.v1.SegmentLoadR\x05loads\x12\x19\n" +
+	"\bpause_ms\x18\n" +
+	" \x01(\x03R\apauseMs\x12\x16\n" +
+	"\x06leader\x18\v \x01(\tR\x06leader\x12\x1a\n" +
+	"\bsegments\x18\f \x01(\x05R\bsegments\x12\x18\n" +
+	"\adeleted\x18\r \x01(\bR\adeleted\"\xe5\x01\n" +
 	"\x0eOffsetsRequest\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x19\n" +
 	"\btopic_id\x18\x02 \x01(\tR\atopicId\x12\x1e\n" +
@@ -3007,7 +4202,7 @@ const file_smqpb_broker_proto_rawDesc = "" +
 	"\n" +
 	"\x06STORED\x10\x01\x12\x0e\n" +
 	"\n" +
-	"REPLICATED\x10\x022\xf7\x03\n" +
+	"REPLICATED\x10\x022\x9e\a\n" +
 	"\x06Leader\x12F\n" +
 	"\vCreateTopic\x12\x1a.smq.v1.CreateTopicRequest\x1a\x1b.smq.v1.CreateTopicResponse\x12F\n" +
 	"\vDeleteTopic\x12\x1a.smq.v1.DeleteTopicRequest\x1a\x1b.smq.v1.DeleteTopicResponse\x12C\n" +
@@ -3016,7 +4211,14 @@ const file_smqpb_broker_proto_rawDesc = "" +
 	"\rDescribeTopic\x12\x1c.smq.v1.DescribeTopicRequest\x1a\x1d.smq.v1.DescribeTopicResponse\x127\n" +
 	"\x06Lookup\x12\x15.smq.v1.LookupRequest\x1a\x16.smq.v1.LookupResponse\x12I\n" +
 	"\fReportSealed\x12\x1b.smq.v1.ReportSealedRequest\x1a\x1c.smq.v1.ReportSealedResponse\x12F\n" +
-	"\vDrainBroker\x12\x1a.smq.v1.DrainBrokerRequest\x1a\x1b.smq.v1.DrainBrokerResponse2\xa0\x03\n" +
+	"\vDrainBroker\x12\x1a.smq.v1.DrainBrokerRequest\x1a\x1b.smq.v1.DrainBrokerResponse\x12C\n" +
+	"\n" +
+	"AlterTopic\x12\x19.smq.v1.AlterTopicRequest\x1a\x1a.smq.v1.AlterTopicResponse\x12I\n" +
+	"\fSplitSegment\x12\x1b.smq.v1.SplitSegmentRequest\x1a\x1c.smq.v1.SplitSegmentResponse\x12L\n" +
+	"\rMergeSegments\x12\x1c.smq.v1.MergeSegmentsRequest\x1a\x1d.smq.v1.MergeSegmentsResponse\x12I\n" +
+	"\fListVersions\x12\x1b.smq.v1.ListVersionsRequest\x1a\x1c.smq.v1.ListVersionsResponse\x12F\n" +
+	"\vReportLoads\x12\x1a.smq.v1.ReportLoadsRequest\x1a\x1b.smq.v1.ReportLoadsResponse\x124\n" +
+	"\x05Watch\x12\x14.smq.v1.WatchRequest\x1a\x13.smq.v1.WatchUpdate0\x012\xa0\x03\n" +
 	"\x06Broker\x12:\n" +
 	"\aOffsets\x12\x16.smq.v1.OffsetsRequest\x1a\x17.smq.v1.OffsetsResponse\x12I\n" +
 	"\fListSegments\x12\x1b.smq.v1.ListSegmentsRequest\x1a\x1c.smq.v1.ListSegmentsResponse\x124\n" +
@@ -3038,7 +4240,7 @@ func file_smqpb_broker_proto_rawDescGZIP() []byte {
 }
 
 var file_smqpb_broker_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_smqpb_broker_proto_msgTypes = make([]protoimpl.MessageInfo, 44)
+var file_smqpb_broker_proto_msgTypes = make([]protoimpl.MessageInfo, 59)
 var file_smqpb_broker_proto_goTypes = []any{
 	(AckLevel)(0),                 // 0: smq.v1.AckLevel
 	(OffsetsRequest_Kind)(0),      // 1: smq.v1.OffsetsRequest.Kind
@@ -3057,94 +4259,145 @@ var file_smqpb_broker_proto_goTypes = []any{
 	(*ReportSealedResponse)(nil),  // 14: smq.v1.ReportSealedResponse
 	(*DrainBrokerRequest)(nil),    // 15: smq.v1.DrainBrokerRequest
 	(*DrainBrokerResponse)(nil),   // 16: smq.v1.DrainBrokerResponse
-	(*OffsetsRequest)(nil),        // 17: smq.v1.OffsetsRequest
-	(*OffsetsResponse)(nil),       // 18: smq.v1.OffsetsResponse
-	(*ListSegmentsRequest)(nil),   // 19: smq.v1.ListSegmentsRequest
-	(*SegmentStatus)(nil),         // 20: smq.v1.SegmentStatus
-	(*ListSegmentsResponse)(nil),  // 21: smq.v1.ListSegmentsResponse
-	(*DrainRequest)(nil),          // 22: smq.v1.DrainRequest
-	(*DrainResponse)(nil),         // 23: smq.v1.DrainResponse
-	(*SealSegmentRequest)(nil),    // 24: smq.v1.SealSegmentRequest
-	(*SealSegmentResponse)(nil),   // 25: smq.v1.SealSegmentResponse
-	(*ErrorInfo)(nil),             // 26: smq.v1.ErrorInfo
-	(*PublishHead)(nil),           // 27: smq.v1.PublishHead
-	(*PublishHello)(nil),          // 28: smq.v1.PublishHello
-	(*PublishBatch)(nil),          // 29: smq.v1.PublishBatch
-	(*PublishAcks)(nil),           // 30: smq.v1.PublishAcks
-	(*PublishAck)(nil),            // 31: smq.v1.PublishAck
-	(*SubscribeHead)(nil),         // 32: smq.v1.SubscribeHead
-	(*SubscribeHello)(nil),        // 33: smq.v1.SubscribeHello
-	(*DeliverHead)(nil),           // 34: smq.v1.DeliverHead
-	(*DeliverBatch)(nil),          // 35: smq.v1.DeliverBatch
-	(*PartitionEnd)(nil),          // 36: smq.v1.PartitionEnd
-	(*FenceReplicaRequest)(nil),   // 37: smq.v1.FenceReplicaRequest
-	(*FenceReplicaResponse)(nil),  // 38: smq.v1.FenceReplicaResponse
-	(*HeldBatchesRequest)(nil),    // 39: smq.v1.HeldBatchesRequest
-	(*HeldBatchesResponse)(nil),   // 40: smq.v1.HeldBatchesResponse
-	(*ReplicateHead)(nil),         // 41: smq.v1.ReplicateHead
-	(*ReplicateHello)(nil),        // 42: smq.v1.ReplicateHello
-	(*ReplicateSegment)(nil),      // 43: smq.v1.ReplicateSegment
-	(*ReplicaAcks)(nil),           // 44: smq.v1.ReplicaAcks
-	(*ReplicaAck)(nil),            // 45: smq.v1.ReplicaAck
-	(*TopicConfig)(nil),           // 46: smq.v1.TopicConfig
-	(*Layout)(nil),                // 47: smq.v1.Layout
+	(*AlterTopicRequest)(nil),     // 17: smq.v1.AlterTopicRequest
+	(*AlterTopicResponse)(nil),    // 18: smq.v1.AlterTopicResponse
+	(*SplitSegmentRequest)(nil),   // 19: smq.v1.SplitSegmentRequest
+	(*SplitSegmentResponse)(nil),  // 20: smq.v1.SplitSegmentResponse
+	(*MergeSegmentsRequest)(nil),  // 21: smq.v1.MergeSegmentsRequest
+	(*MergeSegmentsResponse)(nil), // 22: smq.v1.MergeSegmentsResponse
+	(*ListVersionsRequest)(nil),   // 23: smq.v1.ListVersionsRequest
+	(*ListVersionsResponse)(nil),  // 24: smq.v1.ListVersionsResponse
+	(*ReportLoadsRequest)(nil),    // 25: smq.v1.ReportLoadsRequest
+	(*ReportLoadsResponse)(nil),   // 26: smq.v1.ReportLoadsResponse
+	(*WatchRequest)(nil),          // 27: smq.v1.WatchRequest
+	(*WatchUpdate)(nil),           // 28: smq.v1.WatchUpdate
+	(*TopicStatus)(nil),           // 29: smq.v1.TopicStatus
+	(*TopicDetail)(nil),           // 30: smq.v1.TopicDetail
+	(*LayoutEvent)(nil),           // 31: smq.v1.LayoutEvent
+	(*OffsetsRequest)(nil),        // 32: smq.v1.OffsetsRequest
+	(*OffsetsResponse)(nil),       // 33: smq.v1.OffsetsResponse
+	(*ListSegmentsRequest)(nil),   // 34: smq.v1.ListSegmentsRequest
+	(*SegmentStatus)(nil),         // 35: smq.v1.SegmentStatus
+	(*ListSegmentsResponse)(nil),  // 36: smq.v1.ListSegmentsResponse
+	(*DrainRequest)(nil),          // 37: smq.v1.DrainRequest
+	(*DrainResponse)(nil),         // 38: smq.v1.DrainResponse
+	(*SealSegmentRequest)(nil),    // 39: smq.v1.SealSegmentRequest
+	(*SealSegmentResponse)(nil),   // 40: smq.v1.SealSegmentResponse
+	(*ErrorInfo)(nil),             // 41: smq.v1.ErrorInfo
+	(*PublishHead)(nil),           // 42: smq.v1.PublishHead
+	(*PublishHello)(nil),          // 43: smq.v1.PublishHello
+	(*PublishBatch)(nil),          // 44: smq.v1.PublishBatch
+	(*PublishAcks)(nil),           // 45: smq.v1.PublishAcks
+	(*PublishAck)(nil),            // 46: smq.v1.PublishAck
+	(*SubscribeHead)(nil),         // 47: smq.v1.SubscribeHead
+	(*SubscribeHello)(nil),        // 48: smq.v1.SubscribeHello
+	(*DeliverHead)(nil),           // 49: smq.v1.DeliverHead
+	(*DeliverBatch)(nil),          // 50: smq.v1.DeliverBatch
+	(*PartitionEnd)(nil),          // 51: smq.v1.PartitionEnd
+	(*FenceReplicaRequest)(nil),   // 52: smq.v1.FenceReplicaRequest
+	(*FenceReplicaResponse)(nil),  // 53: smq.v1.FenceReplicaResponse
+	(*HeldBatchesRequest)(nil),    // 54: smq.v1.HeldBatchesRequest
+	(*HeldBatchesResponse)(nil),   // 55: smq.v1.HeldBatchesResponse
+	(*ReplicateHead)(nil),         // 56: smq.v1.ReplicateHead
+	(*ReplicateHello)(nil),        // 57: smq.v1.ReplicateHello
+	(*ReplicateSegment)(nil),      // 58: smq.v1.ReplicateSegment
+	(*ReplicaAcks)(nil),           // 59: smq.v1.ReplicaAcks
+	(*ReplicaAck)(nil),            // 60: smq.v1.ReplicaAck
+	(*Scaling)(nil),               // 61: smq.v1.Scaling
+	(*TopicConfig)(nil),           // 62: smq.v1.TopicConfig
+	(*Layout)(nil),                // 63: smq.v1.Layout
+	(*SegmentLoad)(nil),           // 64: smq.v1.SegmentLoad
+	(*ClusterInfo)(nil),           // 65: smq.v1.ClusterInfo
+	(*SealedSegment)(nil),         // 66: smq.v1.SealedSegment
+	(*Segment)(nil),               // 67: smq.v1.Segment
 }
 var file_smqpb_broker_proto_depIdxs = []int32{
-	46, // 0: smq.v1.CreateTopicResponse.config:type_name -> smq.v1.TopicConfig
-	46, // 1: smq.v1.TopicSummary.config:type_name -> smq.v1.TopicConfig
-	7,  // 2: smq.v1.ListTopicsResponse.topics:type_name -> smq.v1.TopicSummary
-	46, // 3: smq.v1.DescribeTopicResponse.config:type_name -> smq.v1.TopicConfig
-	47, // 4: smq.v1.DescribeTopicResponse.layout:type_name -> smq.v1.Layout
-	46, // 5: smq.v1.LookupResponse.config:type_name -> smq.v1.TopicConfig
-	47, // 6: smq.v1.LookupResponse.layout:type_name -> smq.v1.Layout
-	47, // 7: smq.v1.ReportSealedResponse.layout:type_name -> smq.v1.Layout
-	1,  // 8: smq.v1.OffsetsRequest.kind:type_name -> smq.v1.OffsetsRequest.Kind
-	20, // 9: smq.v1.ListSegmentsResponse.segments:type_name -> smq.v1.SegmentStatus
-	28, // 10: smq.v1.PublishHead.hello:type_name -> smq.v1.PublishHello
-	29, // 11: smq.v1.PublishHead.batches:type_name -> smq.v1.PublishBatch
-	0,  // 12: smq.v1.PublishHello.acks:type_name -> smq.v1.AckLevel
-	31, // 13: smq.v1.PublishAcks.acks:type_name -> smq.v1.PublishAck
-	0,  // 14: smq.v1.PublishAck.level:type_name -> smq.v1.AckLevel
-	26, // 15: smq.v1.PublishAck.error:type_name -> smq.v1.ErrorInfo
-	33, // 16: smq.v1.SubscribeHead.hello:type_name -> smq.v1.SubscribeHello
-	35, // 17: smq.v1.DeliverHead.batches:type_name -> smq.v1.DeliverBatch
-	36, // 18: smq.v1.DeliverHead.ends:type_name -> smq.v1.PartitionEnd
-	26, // 19: smq.v1.PartitionEnd.error:type_name -> smq.v1.ErrorInfo
-	42, // 20: smq.v1.ReplicateHead.hello:type_name -> smq.v1.ReplicateHello
-	43, // 21: smq.v1.ReplicateHead.segments:type_name -> smq.v1.ReplicateSegment
-	45, // 22: smq.v1.ReplicaAcks.acks:type_name -> smq.v1.ReplicaAck
-	26, // 23: smq.v1.ReplicaAck.error:type_name -> smq.v1.ErrorInfo
-	2,  // 24: smq.v1.Leader.CreateTopic:input_type -> smq.v1.CreateTopicRequest
-	4,  // 25: smq.v1.Leader.DeleteTopic:input_type -> smq.v1.DeleteTopicRequest
-	6,  // 26: smq.v1.Leader.ListTopics:input_type -> smq.v1.ListTopicsRequest
-	9,  // 27: smq.v1.Leader.DescribeTopic:input_type -> smq.v1.DescribeTopicRequest
-	11, // 28: smq.v1.Leader.Lookup:input_type -> smq.v1.LookupRequest
-	13, // 29: smq.v1.Leader.ReportSealed:input_type -> smq.v1.ReportSealedRequest
-	15, // 30: smq.v1.Leader.DrainBroker:input_type -> smq.v1.DrainBrokerRequest
-	17, // 31: smq.v1.Broker.Offsets:input_type -> smq.v1.OffsetsRequest
-	19, // 32: smq.v1.Broker.ListSegments:input_type -> smq.v1.ListSegmentsRequest
-	22, // 33: smq.v1.Broker.Drain:input_type -> smq.v1.DrainRequest
-	24, // 34: smq.v1.Broker.SealSegment:input_type -> smq.v1.SealSegmentRequest
-	37, // 35: smq.v1.Broker.FenceReplica:input_type -> smq.v1.FenceReplicaRequest
-	39, // 36: smq.v1.Broker.HeldBatches:input_type -> smq.v1.HeldBatchesRequest
-	3,  // 37: smq.v1.Leader.CreateTopic:output_type -> smq.v1.CreateTopicResponse
-	5,  // 38: smq.v1.Leader.DeleteTopic:output_type -> smq.v1.DeleteTopicResponse
-	8,  // 39: smq.v1.Leader.ListTopics:output_type -> smq.v1.ListTopicsResponse
-	10, // 40: smq.v1.Leader.DescribeTopic:output_type -> smq.v1.DescribeTopicResponse
-	12, // 41: smq.v1.Leader.Lookup:output_type -> smq.v1.LookupResponse
-	14, // 42: smq.v1.Leader.ReportSealed:output_type -> smq.v1.ReportSealedResponse
-	16, // 43: smq.v1.Leader.DrainBroker:output_type -> smq.v1.DrainBrokerResponse
-	18, // 44: smq.v1.Broker.Offsets:output_type -> smq.v1.OffsetsResponse
-	21, // 45: smq.v1.Broker.ListSegments:output_type -> smq.v1.ListSegmentsResponse
-	23, // 46: smq.v1.Broker.Drain:output_type -> smq.v1.DrainResponse
-	25, // 47: smq.v1.Broker.SealSegment:output_type -> smq.v1.SealSegmentResponse
-	38, // 48: smq.v1.Broker.FenceReplica:output_type -> smq.v1.FenceReplicaResponse
-	40, // 49: smq.v1.Broker.HeldBatches:output_type -> smq.v1.HeldBatchesResponse
-	37, // [37:50] is the sub-list for method output_type
-	24, // [24:37] is the sub-list for method input_type
-	24, // [24:24] is the sub-list for extension type_name
-	24, // [24:24] is the sub-list for extension extendee
-	0,  // [0:24] is the sub-list for field type_name
+	61, // 0: smq.v1.CreateTopicRequest.scaling:type_name -> smq.v1.Scaling
+	62, // 1: smq.v1.CreateTopicResponse.config:type_name -> smq.v1.TopicConfig
+	62, // 2: smq.v1.TopicSummary.config:type_name -> smq.v1.TopicConfig
+	7,  // 3: smq.v1.ListTopicsResponse.topics:type_name -> smq.v1.TopicSummary
+	62, // 4: smq.v1.DescribeTopicResponse.config:type_name -> smq.v1.TopicConfig
+	63, // 5: smq.v1.DescribeTopicResponse.layout:type_name -> smq.v1.Layout
+	62, // 6: smq.v1.LookupResponse.config:type_name -> smq.v1.TopicConfig
+	63, // 7: smq.v1.LookupResponse.layout:type_name -> smq.v1.Layout
+	63, // 8: smq.v1.ReportSealedResponse.layout:type_name -> smq.v1.Layout
+	61, // 9: smq.v1.AlterTopicRequest.scaling:type_name -> smq.v1.Scaling
+	62, // 10: smq.v1.AlterTopicResponse.config:type_name -> smq.v1.TopicConfig
+	63, // 11: smq.v1.SplitSegmentResponse.layout:type_name -> smq.v1.Layout
+	63, // 12: smq.v1.MergeSegmentsResponse.layout:type_name -> smq.v1.Layout
+	62, // 13: smq.v1.ListVersionsResponse.config:type_name -> smq.v1.TopicConfig
+	63, // 14: smq.v1.ListVersionsResponse.versions:type_name -> smq.v1.Layout
+	64, // 15: smq.v1.ReportLoadsRequest.segments:type_name -> smq.v1.SegmentLoad
+	65, // 16: smq.v1.WatchUpdate.cluster:type_name -> smq.v1.ClusterInfo
+	29, // 17: smq.v1.WatchUpdate.topics:type_name -> smq.v1.TopicStatus
+	30, // 18: smq.v1.WatchUpdate.detail:type_name -> smq.v1.TopicDetail
+	31, // 19: smq.v1.WatchUpdate.events:type_name -> smq.v1.LayoutEvent
+	62, // 20: smq.v1.TopicDetail.config:type_name -> smq.v1.TopicConfig
+	63, // 21: smq.v1.TopicDetail.layout:type_name -> smq.v1.Layout
+	64, // 22: smq.v1.TopicDetail.loads:type_name -> smq.v1.SegmentLoad
+	61, // 23: smq.v1.TopicDetail.scaling:type_name -> smq.v1.Scaling
+	66, // 24: smq.v1.LayoutEvent.sealed:type_name -> smq.v1.SealedSegment
+	67, // 25: smq.v1.LayoutEvent.opened:type_name -> smq.v1.Segment
+	64, // 26: smq.v1.LayoutEvent.loads:type_name -> smq.v1.SegmentLoad
+	1,  // 27: smq.v1.OffsetsRequest.kind:type_name -> smq.v1.OffsetsRequest.Kind
+	35, // 28: smq.v1.ListSegmentsResponse.segments:type_name -> smq.v1.SegmentStatus
+	43, // 29: smq.v1.PublishHead.hello:type_name -> smq.v1.PublishHello
+	44, // 30: smq.v1.PublishHead.batches:type_name -> smq.v1.PublishBatch
+	0,  // 31: smq.v1.PublishHello.acks:type_name -> smq.v1.AckLevel
+	46, // 32: smq.v1.PublishAcks.acks:type_name -> smq.v1.PublishAck
+	0,  // 33: smq.v1.PublishAck.level:type_name -> smq.v1.AckLevel
+	41, // 34: smq.v1.PublishAck.error:type_name -> smq.v1.ErrorInfo
+	48, // 35: smq.v1.SubscribeHead.hello:type_name -> smq.v1.SubscribeHello
+	50, // 36: smq.v1.DeliverHead.batches:type_name -> smq.v1.DeliverBatch
+	51, // 37: smq.v1.DeliverHead.ends:type_name -> smq.v1.PartitionEnd
+	41, // 38: smq.v1.PartitionEnd.error:type_name -> smq.v1.ErrorInfo
+	57, // 39: smq.v1.ReplicateHead.hello:type_name -> smq.v1.ReplicateHello
+	58, // 40: smq.v1.ReplicateHead.segments:type_name -> smq.v1.ReplicateSegment
+	60, // 41: smq.v1.ReplicaAcks.acks:type_name -> smq.v1.ReplicaAck
+	41, // 42: smq.v1.ReplicaAck.error:type_name -> smq.v1.ErrorInfo
+	2,  // 43: smq.v1.Leader.CreateTopic:input_type -> smq.v1.CreateTopicRequest
+	4,  // 44: smq.v1.Leader.DeleteTopic:input_type -> smq.v1.DeleteTopicRequest
+	6,  // 45: smq.v1.Leader.ListTopics:input_type -> smq.v1.ListTopicsRequest
+	9,  // 46: smq.v1.Leader.DescribeTopic:input_type -> smq.v1.DescribeTopicRequest
+	11, // 47: smq.v1.Leader.Lookup:input_type -> smq.v1.LookupRequest
+	13, // 48: smq.v1.Leader.ReportSealed:input_type -> smq.v1.ReportSealedRequest
+	15, // 49: smq.v1.Leader.DrainBroker:input_type -> smq.v1.DrainBrokerRequest
+	17, // 50: smq.v1.Leader.AlterTopic:input_type -> smq.v1.AlterTopicRequest
+	19, // 51: smq.v1.Leader.SplitSegment:input_type -> smq.v1.SplitSegmentRequest
+	21, // 52: smq.v1.Leader.MergeSegments:input_type -> smq.v1.MergeSegmentsRequest
+	23, // 53: smq.v1.Leader.ListVersions:input_type -> smq.v1.ListVersionsRequest
+	25, // 54: smq.v1.Leader.ReportLoads:input_type -> smq.v1.ReportLoadsRequest
+	27, // 55: smq.v1.Leader.Watch:input_type -> smq.v1.WatchRequest
+	32, // 56: smq.v1.Broker.Offsets:input_type -> smq.v1.OffsetsRequest
+	34, // 57: smq.v1.Broker.ListSegments:input_type -> smq.v1.ListSegmentsRequest
+	37, // 58: smq.v1.Broker.Drain:input_type -> smq.v1.DrainRequest
+	39, // 59: smq.v1.Broker.SealSegment:input_type -> smq.v1.SealSegmentRequest
+	52, // 60: smq.v1.Broker.FenceReplica:input_type -> smq.v1.FenceReplicaRequest
+	54, // 61: smq.v1.Broker.HeldBatches:input_type -> smq.v1.HeldBatchesRequest
+	3,  // 62: smq.v1.Leader.CreateTopic:output_type -> smq.v1.CreateTopicResponse
+	5,  // 63: smq.v1.Leader.DeleteTopic:output_type -> smq.v1.DeleteTopicResponse
+	8,  // 64: smq.v1.Leader.ListTopics:output_type -> smq.v1.ListTopicsResponse
+	10, // 65: smq.v1.Leader.DescribeTopic:output_type -> smq.v1.DescribeTopicResponse
+	12, // 66: smq.v1.Leader.Lookup:output_type -> smq.v1.LookupResponse
+	14, // 67: smq.v1.Leader.ReportSealed:output_type -> smq.v1.ReportSealedResponse
+	16, // 68: smq.v1.Leader.DrainBroker:output_type -> smq.v1.DrainBrokerResponse
+	18, // 69: smq.v1.Leader.AlterTopic:output_type -> smq.v1.AlterTopicResponse
+	20, // 70: smq.v1.Leader.SplitSegment:output_type -> smq.v1.SplitSegmentResponse
+	22, // 71: smq.v1.Leader.MergeSegments:output_type -> smq.v1.MergeSegmentsResponse
+	24, // 72: smq.v1.Leader.ListVersions:output_type -> smq.v1.ListVersionsResponse
+	26, // 73: smq.v1.Leader.ReportLoads:output_type -> smq.v1.ReportLoadsResponse
+	28, // 74: smq.v1.Leader.Watch:output_type -> smq.v1.WatchUpdate
+	33, // 75: smq.v1.Broker.Offsets:output_type -> smq.v1.OffsetsResponse
+	36, // 76: smq.v1.Broker.ListSegments:output_type -> smq.v1.ListSegmentsResponse
+	38, // 77: smq.v1.Broker.Drain:output_type -> smq.v1.DrainResponse
+	40, // 78: smq.v1.Broker.SealSegment:output_type -> smq.v1.SealSegmentResponse
+	53, // 79: smq.v1.Broker.FenceReplica:output_type -> smq.v1.FenceReplicaResponse
+	55, // 80: smq.v1.Broker.HeldBatches:output_type -> smq.v1.HeldBatchesResponse
+	62, // [62:81] is the sub-list for method output_type
+	43, // [43:62] is the sub-list for method input_type
+	43, // [43:43] is the sub-list for extension type_name
+	43, // [43:43] is the sub-list for extension extendee
+	0,  // [0:43] is the sub-list for field type_name
 }
 
 func init() { file_smqpb_broker_proto_init() }
@@ -3152,6 +4405,7 @@ func file_smqpb_broker_proto_init() {
 	if File_smqpb_broker_proto != nil {
 		return
 	}
+	file_smqpb_master_proto_init()
 	file_smqpb_topic_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -3159,7 +4413,7 @@ func file_smqpb_broker_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_smqpb_broker_proto_rawDesc), len(file_smqpb_broker_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   44,
+			NumMessages:   59,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

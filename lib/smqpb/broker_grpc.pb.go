@@ -30,6 +30,12 @@ const (
 	Leader_Lookup_FullMethodName        = "/smq.v1.Leader/Lookup"
 	Leader_ReportSealed_FullMethodName  = "/smq.v1.Leader/ReportSealed"
 	Leader_DrainBroker_FullMethodName   = "/smq.v1.Leader/DrainBroker"
+	Leader_AlterTopic_FullMethodName    = "/smq.v1.Leader/AlterTopic"
+	Leader_SplitSegment_FullMethodName  = "/smq.v1.Leader/SplitSegment"
+	Leader_MergeSegments_FullMethodName = "/smq.v1.Leader/MergeSegments"
+	Leader_ListVersions_FullMethodName  = "/smq.v1.Leader/ListVersions"
+	Leader_ReportLoads_FullMethodName   = "/smq.v1.Leader/ReportLoads"
+	Leader_Watch_FullMethodName         = "/smq.v1.Leader/Watch"
 )
 
 // LeaderClient is the client API for Leader service.
@@ -51,6 +57,21 @@ type LeaderClient interface {
 	ReportSealed(ctx context.Context, in *ReportSealedRequest, opts ...grpc.CallOption) (*ReportSealedResponse, error)
 	// DrainBroker asks a broker to hand over its segments and leave.
 	DrainBroker(ctx context.Context, in *DrainBrokerRequest, opts ...grpc.CallOption) (*DrainBrokerResponse, error)
+	// AlterTopic changes what may change in a topic's configuration.
+	AlterTopic(ctx context.Context, in *AlterTopicRequest, opts ...grpc.CallOption) (*AlterTopicResponse, error)
+	// SplitSegment replaces a live segment by two and answers when the layout
+	// has moved on.
+	SplitSegment(ctx context.Context, in *SplitSegmentRequest, opts ...grpc.CallOption) (*SplitSegmentResponse, error)
+	// MergeSegments replaces neighbouring live segments by one.
+	MergeSegments(ctx context.Context, in *MergeSegmentsRequest, opts ...grpc.CallOption) (*MergeSegmentsResponse, error)
+	// ListVersions returns a topic's layout versions, oldest first.
+	ListVersions(ctx context.Context, in *ListVersionsRequest, opts ...grpc.CallOption) (*ListVersionsResponse, error)
+	// ReportLoads tells the leader what traffic a broker's segments take in.
+	ReportLoads(ctx context.Context, in *ReportLoadsRequest, opts ...grpc.CallOption) (*ReportLoadsResponse, error)
+	// Watch sends a snapshot of what is asked for, then its changes. A leader
+	// that stops leading ends the stream with "not leader"; the next one begins
+	// with a snapshot again.
+	Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchUpdate], error)
 }
 
 type leaderClient struct {
@@ -131,6 +152,75 @@ func (c *leaderClient) DrainBroker(ctx context.Context, in *DrainBrokerRequest, 
 	return out, nil
 }
 
+func (c *leaderClient) AlterTopic(ctx context.Context, in *AlterTopicRequest, opts ...grpc.CallOption) (*AlterTopicResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AlterTopicResponse)
+	err := c.cc.Invoke(ctx, Leader_AlterTopic_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *leaderClient) SplitSegment(ctx context.Context, in *SplitSegmentRequest, opts ...grpc.CallOption) (*SplitSegmentResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SplitSegmentResponse)
+	err := c.cc.Invoke(ctx, Leader_SplitSegment_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *leaderClient) MergeSegments(ctx context.Context, in *MergeSegmentsRequest, opts ...grpc.CallOption) (*MergeSegmentsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(MergeSegmentsResponse)
+	err := c.cc.Invoke(ctx, Leader_MergeSegments_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *leaderClient) ListVersions(ctx context.Context, in *ListVersionsRequest, opts ...grpc.CallOption) (*ListVersionsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListVersionsResponse)
+	err := c.cc.Invoke(ctx, Leader_ListVersions_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *leaderClient) ReportLoads(ctx context.Context, in *ReportLoadsRequest, opts ...grpc.CallOption) (*ReportLoadsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReportLoadsResponse)
+	err := c.cc.Invoke(ctx, Leader_ReportLoads_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *leaderClient) Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchUpdate], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Leader_ServiceDesc.Streams[0], Leader_Watch_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[WatchRequest, WatchUpdate]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Leader_WatchClient = grpc.ServerStreamingClient[WatchUpdate]
+
 // LeaderServer is the server API for Leader service.
 // All implementations must embed UnimplementedLeaderServer
 // for forward compatibility.
@@ -150,6 +240,21 @@ type LeaderServer interface {
 	ReportSealed(context.Context, *ReportSealedRequest) (*ReportSealedResponse, error)
 	// DrainBroker asks a broker to hand over its segments and leave.
 	DrainBroker(context.Context, *DrainBrokerRequest) (*DrainBrokerResponse, error)
+	// AlterTopic changes what may change in a topic's configuration.
+	AlterTopic(context.Context, *AlterTopicRequest) (*AlterTopicResponse, error)
+	// SplitSegment replaces a live segment by two and answers when the layout
+	// has moved on.
+	SplitSegment(context.Context, *SplitSegmentRequest) (*SplitSegmentResponse, error)
+	// MergeSegments replaces neighbouring live segments by one.
+	MergeSegments(context.Context, *MergeSegmentsRequest) (*MergeSegmentsResponse, error)
+	// ListVersions returns a topic's layout versions, oldest first.
+	ListVersions(context.Context, *ListVersionsRequest) (*ListVersionsResponse, error)
+	// ReportLoads tells the leader what traffic a broker's segments take in.
+	ReportLoads(context.Context, *ReportLoadsRequest) (*ReportLoadsResponse, error)
+	// Watch sends a snapshot of what is asked for, then its changes. A leader
+	// that stops leading ends the stream with "not leader"; the next one begins
+	// with a snapshot again.
+	Watch(*WatchRequest, grpc.ServerStreamingServer[WatchUpdate]) error
 	mustEmbedUnimplementedLeaderServer()
 }
 
@@ -180,6 +285,24 @@ func (UnimplementedLeaderServer) ReportSealed(context.Context, *ReportSealedRequ
 }
 func (UnimplementedLeaderServer) DrainBroker(context.Context, *DrainBrokerRequest) (*DrainBrokerResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DrainBroker not implemented")
+}
+func (UnimplementedLeaderServer) AlterTopic(context.Context, *AlterTopicRequest) (*AlterTopicResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method AlterTopic not implemented")
+}
+func (UnimplementedLeaderServer) SplitSegment(context.Context, *SplitSegmentRequest) (*SplitSegmentResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SplitSegment not implemented")
+}
+func (UnimplementedLeaderServer) MergeSegments(context.Context, *MergeSegmentsRequest) (*MergeSegmentsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method MergeSegments not implemented")
+}
+func (UnimplementedLeaderServer) ListVersions(context.Context, *ListVersionsRequest) (*ListVersionsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListVersions not implemented")
+}
+func (UnimplementedLeaderServer) ReportLoads(context.Context, *ReportLoadsRequest) (*ReportLoadsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ReportLoads not implemented")
+}
+func (UnimplementedLeaderServer) Watch(*WatchRequest, grpc.ServerStreamingServer[WatchUpdate]) error {
+	return status.Error(codes.Unimplemented, "method Watch not implemented")
 }
 func (UnimplementedLeaderServer) mustEmbedUnimplementedLeaderServer() {}
 func (UnimplementedLeaderServer) testEmbeddedByValue()                {}
@@ -328,6 +451,107 @@ func _Leader_DrainBroker_Handler(srv interface{}, ctx context.Context, dec func(
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Leader_AlterTopic_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AlterTopicRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(LeaderServer).AlterTopic(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Leader_AlterTopic_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(LeaderServer).AlterTopic(ctx, req.(*AlterTopicRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Leader_SplitSegment_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SplitSegmentRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(LeaderServer).SplitSegment(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Leader_SplitSegment_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(LeaderServer).SplitSegment(ctx, req.(*SplitSegmentRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Leader_MergeSegments_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(MergeSegmentsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(LeaderServer).MergeSegments(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Leader_MergeSegments_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(LeaderServer).MergeSegments(ctx, req.(*MergeSegmentsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Leader_ListVersions_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListVersionsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(LeaderServer).ListVersions(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Leader_ListVersions_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(LeaderServer).ListVersions(ctx, req.(*ListVersionsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Leader_ReportLoads_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReportLoadsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(LeaderServer).ReportLoads(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Leader_ReportLoads_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(LeaderServer).ReportLoads(ctx, req.(*ReportLoadsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Leader_Watch_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(WatchRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(LeaderServer).Watch(m, &grpc.GenericServerStream[WatchRequest, WatchUpdate]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Leader_WatchServer = grpc.ServerStreamingServer[WatchUpdate]
+
 // Leader_ServiceDesc is the grpc.ServiceDesc for Leader service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -363,8 +587,34 @@ var Leader_ServiceDesc = grpc.ServiceDesc{
 			MethodName: "DrainBroker",
 			Handler:    _Leader_DrainBroker_Handler,
 		},
+		{
+			MethodName: "AlterTopic",
+			Handler:    _Leader_AlterTopic_Handler,
+		},
+		{
+			MethodName: "SplitSegment",
+			Handler:    _Leader_SplitSegment_Handler,
+		},
+		{
+			MethodName: "MergeSegments",
+			Handler:    _Leader_MergeSegments_Handler,
+		},
+		{
+			MethodName: "ListVersions",
+			Handler:    _Leader_ListVersions_Handler,
+		},
+		{
+			MethodName: "ReportLoads",
+			Handler:    _Leader_ReportLoads_Handler,
+		},
 	},
-	Streams:  []grpc.StreamDesc{},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "Watch",
+			Handler:       _Leader_Watch_Handler,
+			ServerStreams: true,
+		},
+	},
 	Metadata: "smqpb/broker.proto",
 }
 

@@ -32,6 +32,7 @@ type TopicConfig struct {
 	Key           string                 `protobuf:"bytes,4,opt,name=key,proto3" json:"key,omitempty"` // where the partition key is: key, header:NAME or json:PATH
 	CreatedMs     int64                  `protobuf:"varint,5,opt,name=created_ms,json=createdMs,proto3" json:"created_ms,omitempty"`
 	Replicas      int32                  `protobuf:"varint,6,opt,name=replicas,proto3" json:"replicas,omitempty"` // brokers that hold what is not stored yet; 0: the default
+	Scaling       *Scaling               `protobuf:"bytes,7,opt,name=scaling,proto3" json:"scaling,omitempty"`    // absent: the cluster's default in all
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -108,6 +109,228 @@ func (x *TopicConfig) GetReplicas() int32 {
 	return 0
 }
 
+func (x *TopicConfig) GetScaling() *Scaling {
+	if x != nil {
+		return x.Scaling
+	}
+	return nil
+}
+
+// Scaling is when a topic's segments split and merge by themselves. What is 0
+// or empty is the cluster's default.
+type Scaling struct {
+	state                  protoimpl.MessageState `protogen:"open.v1"`
+	Mode                   string                 `protobuf:"bytes,1,opt,name=mode,proto3" json:"mode,omitempty"`                                                                         // off: never; manual: only when asked to; auto
+	SplitBytesPerSecond    float64                `protobuf:"fixed64,2,opt,name=split_bytes_per_second,json=splitBytesPerSecond,proto3" json:"split_bytes_per_second,omitempty"`          // a segment above this rate is split
+	SplitMessagesPerSecond float64                `protobuf:"fixed64,3,opt,name=split_messages_per_second,json=splitMessagesPerSecond,proto3" json:"split_messages_per_second,omitempty"` // or above this one
+	MinSegments            int32                  `protobuf:"varint,4,opt,name=min_segments,json=minSegments,proto3" json:"min_segments,omitempty"`
+	MaxSegments            int32                  `protobuf:"varint,5,opt,name=max_segments,json=maxSegments,proto3" json:"max_segments,omitempty"`
+	CoolDownMs             int64                  `protobuf:"varint,6,opt,name=cool_down_ms,json=coolDownMs,proto3" json:"cool_down_ms,omitempty"` // between two changes of the same partitions
+	unknownFields          protoimpl.UnknownFields
+	sizeCache              protoimpl.SizeCache
+}
+
+func (x *Scaling) Reset() {
+	*x = Scaling{}
+	mi := &file_smqpb_topic_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Scaling) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Scaling) ProtoMessage() {}
+
+func (x *Scaling) ProtoReflect() protoreflect.Message {
+	mi := &file_smqpb_topic_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Scaling.ProtoReflect.Descriptor instead.
+func (*Scaling) Descriptor() ([]byte, []int) {
+	return file_smqpb_topic_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Scaling) GetMode() string {
+	if x != nil {
+		return x.Mode
+	}
+	return ""
+}
+
+func (x *Scaling) GetSplitBytesPerSecond() float64 {
+	if x != nil {
+		return x.SplitBytesPerSecond
+	}
+	return 0
+}
+
+func (x *Scaling) GetSplitMessagesPerSecond() float64 {
+	if x != nil {
+		return x.SplitMessagesPerSecond
+	}
+	return 0
+}
+
+func (x *Scaling) GetMinSegments() int32 {
+	if x != nil {
+		return x.MinSegments
+	}
+	return 0
+}
+
+func (x *Scaling) GetMaxSegments() int32 {
+	if x != nil {
+		return x.MaxSegments
+	}
+	return 0
+}
+
+func (x *Scaling) GetCoolDownMs() int64 {
+	if x != nil {
+		return x.CoolDownMs
+	}
+	return 0
+}
+
+// SegmentLoad is the traffic that a segment takes in: averages that decay over
+// seconds.
+type SegmentLoad struct {
+	state             protoimpl.MessageState `protogen:"open.v1"`
+	Topic             string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	TopicId           string                 `protobuf:"bytes,2,opt,name=topic_id,json=topicId,proto3" json:"topic_id,omitempty"`
+	Segment           uint64                 `protobuf:"varint,3,opt,name=segment,proto3" json:"segment,omitempty"`
+	Lo                int32                  `protobuf:"varint,4,opt,name=lo,proto3" json:"lo,omitempty"`
+	Hi                int32                  `protobuf:"varint,5,opt,name=hi,proto3" json:"hi,omitempty"`
+	MessagesPerSecond float64                `protobuf:"fixed64,6,opt,name=messages_per_second,json=messagesPerSecond,proto3" json:"messages_per_second,omitempty"`
+	BytesPerSecond    float64                `protobuf:"fixed64,7,opt,name=bytes_per_second,json=bytesPerSecond,proto3" json:"bytes_per_second,omitempty"`
+	// Some partitions and their rates: in a report those whose rates changed
+	// since the last one (0 for one that fell silent), in a layout version the
+	// busiest, in a snapshot all that are not silent.
+	Partitions        []int32   `protobuf:"varint,8,rep,packed,name=partitions,proto3" json:"partitions,omitempty"`
+	PartitionMessages []float32 `protobuf:"fixed32,9,rep,packed,name=partition_messages,json=partitionMessages,proto3" json:"partition_messages,omitempty"`
+	PartitionBytes    []float32 `protobuf:"fixed32,10,rep,packed,name=partition_bytes,json=partitionBytes,proto3" json:"partition_bytes,omitempty"`
+	Gone              bool      `protobuf:"varint,11,opt,name=gone,proto3" json:"gone,omitempty"` // in a report: the broker does not own it any more
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
+}
+
+func (x *SegmentLoad) Reset() {
+	*x = SegmentLoad{}
+	mi := &file_smqpb_topic_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SegmentLoad) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SegmentLoad) ProtoMessage() {}
+
+func (x *SegmentLoad) ProtoReflect() protoreflect.Message {
+	mi := &file_smqpb_topic_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SegmentLoad.ProtoReflect.Descriptor instead.
+func (*SegmentLoad) Descriptor() ([]byte, []int) {
+	return file_smqpb_topic_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *SegmentLoad) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *SegmentLoad) GetTopicId() string {
+	if x != nil {
+		return x.TopicId
+	}
+	return ""
+}
+
+func (x *SegmentLoad) GetSegment() uint64 {
+	if x != nil {
+		return x.Segment
+	}
+	return 0
+}
+
+func (x *SegmentLoad) GetLo() int32 {
+	if x != nil {
+		return x.Lo
+	}
+	return 0
+}
+
+func (x *SegmentLoad) GetHi() int32 {
+	if x != nil {
+		return x.Hi
+	}
+	return 0
+}
+
+func (x *SegmentLoad) GetMessagesPerSecond() float64 {
+	if x != nil {
+		return x.MessagesPerSecond
+	}
+	return 0
+}
+
+func (x *SegmentLoad) GetBytesPerSecond() float64 {
+	if x != nil {
+		return x.BytesPerSecond
+	}
+	return 0
+}
+
+func (x *SegmentLoad) GetPartitions() []int32 {
+	if x != nil {
+		return x.Partitions
+	}
+	return nil
+}
+
+func (x *SegmentLoad) GetPartitionMessages() []float32 {
+	if x != nil {
+		return x.PartitionMessages
+	}
+	return nil
+}
+
+func (x *SegmentLoad) GetPartitionBytes() []float32 {
+	if x != nil {
+		return x.PartitionBytes
+	}
+	return nil
+}
+
+func (x *SegmentLoad) GetGone() bool {
+	if x != nil {
+		return x.Gone
+	}
+	return false
+}
+
 // Segment is a live segment of a layout.
 type Segment struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -124,7 +347,7 @@ type Segment struct {
 
 func (x *Segment) Reset() {
 	*x = Segment{}
-	mi := &file_smqpb_topic_proto_msgTypes[1]
+	mi := &file_smqpb_topic_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -136,7 +359,7 @@ func (x *Segment) String() string {
 func (*Segment) ProtoMessage() {}
 
 func (x *Segment) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_topic_proto_msgTypes[1]
+	mi := &file_smqpb_topic_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -149,7 +372,7 @@ func (x *Segment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Segment.ProtoReflect.Descriptor instead.
 func (*Segment) Descriptor() ([]byte, []int) {
-	return file_smqpb_topic_proto_rawDescGZIP(), []int{1}
+	return file_smqpb_topic_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Segment) GetId() uint64 {
@@ -212,7 +435,7 @@ type Replica struct {
 
 func (x *Replica) Reset() {
 	*x = Replica{}
-	mi := &file_smqpb_topic_proto_msgTypes[2]
+	mi := &file_smqpb_topic_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -224,7 +447,7 @@ func (x *Replica) String() string {
 func (*Replica) ProtoMessage() {}
 
 func (x *Replica) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_topic_proto_msgTypes[2]
+	mi := &file_smqpb_topic_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -237,7 +460,7 @@ func (x *Replica) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Replica.ProtoReflect.Descriptor instead.
 func (*Replica) Descriptor() ([]byte, []int) {
-	return file_smqpb_topic_proto_rawDescGZIP(), []int{2}
+	return file_smqpb_topic_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Replica) GetBroker() string {
@@ -272,7 +495,7 @@ type SealedSegment struct {
 
 func (x *SealedSegment) Reset() {
 	*x = SealedSegment{}
-	mi := &file_smqpb_topic_proto_msgTypes[3]
+	mi := &file_smqpb_topic_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -284,7 +507,7 @@ func (x *SealedSegment) String() string {
 func (*SealedSegment) ProtoMessage() {}
 
 func (x *SealedSegment) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_topic_proto_msgTypes[3]
+	mi := &file_smqpb_topic_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -297,7 +520,7 @@ func (x *SealedSegment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SealedSegment.ProtoReflect.Descriptor instead.
 func (*SealedSegment) Descriptor() ([]byte, []int) {
-	return file_smqpb_topic_proto_rawDescGZIP(), []int{3}
+	return file_smqpb_topic_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *SealedSegment) GetId() uint64 {
@@ -365,22 +588,28 @@ func (x *SealedSegment) GetBytes() uint64 {
 
 // Layout is one version of a topic's list of live segments, by range.
 type Layout struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Version       uint64                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
-	Cause         string                 `protobuf:"bytes,2,opt,name=cause,proto3" json:"cause,omitempty"` // create, assign, split, merge, failover, drain, move, roll
-	CreatedMs     int64                  `protobuf:"varint,3,opt,name=created_ms,json=createdMs,proto3" json:"created_ms,omitempty"`
-	NextSegment   uint64                 `protobuf:"varint,4,opt,name=next_segment,json=nextSegment,proto3" json:"next_segment,omitempty"` // the next segment id to give
-	Segments      []*Segment             `protobuf:"bytes,5,rep,name=segments,proto3" json:"segments,omitempty"`
-	Sealed        []*SealedSegment       `protobuf:"bytes,6,rep,name=sealed,proto3" json:"sealed,omitempty"` // by this version
-	Leader        string                 `protobuf:"bytes,7,opt,name=leader,proto3" json:"leader,omitempty"` // broker id of the leader that wrote it
-	Term          uint64                 `protobuf:"varint,8,opt,name=term,proto3" json:"term,omitempty"`    // of that leader
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Version     uint64                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	Cause       string                 `protobuf:"bytes,2,opt,name=cause,proto3" json:"cause,omitempty"` // create, assign, split, merge, failover, drain, move, roll
+	CreatedMs   int64                  `protobuf:"varint,3,opt,name=created_ms,json=createdMs,proto3" json:"created_ms,omitempty"`
+	NextSegment uint64                 `protobuf:"varint,4,opt,name=next_segment,json=nextSegment,proto3" json:"next_segment,omitempty"` // the next segment id to give
+	Segments    []*Segment             `protobuf:"bytes,5,rep,name=segments,proto3" json:"segments,omitempty"`
+	Sealed      []*SealedSegment       `protobuf:"bytes,6,rep,name=sealed,proto3" json:"sealed,omitempty"` // by this version
+	Leader      string                 `protobuf:"bytes,7,opt,name=leader,proto3" json:"leader,omitempty"` // broker id of the leader that wrote it
+	Term        uint64                 `protobuf:"varint,8,opt,name=term,proto3" json:"term,omitempty"`    // of that leader
+	Reason      string                 `protobuf:"bytes,9,opt,name=reason,proto3" json:"reason,omitempty"` // in words, for people; may be empty
+	// Of the segments that it sealed, as they were when the change was decided.
+	Loads []*SegmentLoad `protobuf:"bytes,10,rep,name=loads,proto3" json:"loads,omitempty"`
+	// From the first step of the change that stopped publishers to the moment
+	// this version was made, in ms; 0 where nothing had to be sealed.
+	PauseMs       int64 `protobuf:"varint,11,opt,name=pause_ms,json=pauseMs,proto3" json:"pause_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Layout) Reset() {
 	*x = Layout{}
-	mi := &file_smqpb_topic_proto_msgTypes[4]
+	mi := &file_smqpb_topic_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -392,7 +621,7 @@ func (x *Layout) String() string {
 func (*Layout) ProtoMessage() {}
 
 func (x *Layout) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_topic_proto_msgTypes[4]
+	mi := &file_smqpb_topic_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -405,7 +634,7 @@ func (x *Layout) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Layout.ProtoReflect.Descriptor instead.
 func (*Layout) Descriptor() ([]byte, []int) {
-	return file_smqpb_topic_proto_rawDescGZIP(), []int{4}
+	return file_smqpb_topic_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Layout) GetVersion() uint64 {
@@ -464,11 +693,32 @@ func (x *Layout) GetTerm() uint64 {
 	return 0
 }
 
+func (x *Layout) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Layout) GetLoads() []*SegmentLoad {
+	if x != nil {
+		return x.Loads
+	}
+	return nil
+}
+
+func (x *Layout) GetPauseMs() int64 {
+	if x != nil {
+		return x.PauseMs
+	}
+	return 0
+}
+
 var File_smqpb_topic_proto protoreflect.FileDescriptor
 
 const file_smqpb_topic_proto_rawDesc = "" +
 	"\n" +
-	"\x11smqpb/topic.proto\x12\x06smq.v1\x1a\x11smqpb/chunk.proto\"\xab\x01\n" +
+	"\x11smqpb/topic.proto\x12\x06smq.v1\x1a\x11smqpb/chunk.proto\"\xd6\x01\n" +
 	"\vTopicConfig\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x19\n" +
 	"\btopic_id\x18\x02 \x01(\tR\atopicId\x12\x1e\n" +
@@ -478,7 +728,31 @@ const file_smqpb_topic_proto_rawDesc = "" +
 	"\x03key\x18\x04 \x01(\tR\x03key\x12\x1d\n" +
 	"\n" +
 	"created_ms\x18\x05 \x01(\x03R\tcreatedMs\x12\x1a\n" +
-	"\breplicas\x18\x06 \x01(\x05R\breplicas\"\xda\x01\n" +
+	"\breplicas\x18\x06 \x01(\x05R\breplicas\x12)\n" +
+	"\ascaling\x18\a \x01(\v2\x0f.smq.v1.ScalingR\ascaling\"\xf5\x01\n" +
+	"\aScaling\x12\x12\n" +
+	"\x04mode\x18\x01 \x01(\tR\x04mode\x123\n" +
+	"\x16split_bytes_per_second\x18\x02 \x01(\x01R\x13splitBytesPerSecond\x129\n" +
+	"\x19split_messages_per_second\x18\x03 \x01(\x01R\x16splitMessagesPerSecond\x12!\n" +
+	"\fmin_segments\x18\x04 \x01(\x05R\vminSegments\x12!\n" +
+	"\fmax_segments\x18\x05 \x01(\x05R\vmaxSegments\x12 \n" +
+	"\fcool_down_ms\x18\x06 \x01(\x03R\n" +
+	"coolDownMs\"\xde\x02\n" +
+	"\vSegmentLoad\x12\x14\n" +
+	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x19\n" +
+	"\btopic_id\x18\x02 \x01(\tR\atopicId\x12\x18\n" +
+	"\asegment\x18\x03 \x01(\x04R\asegment\x12\x0e\n" +
+	"\x02lo\x18\x04 \x01(\x05R\x02lo\x12\x0e\n" +
+	"\x02hi\x18\x05 \x01(\x05R\x02hi\x12.\n" +
+	"\x13messages_per_second\x18\x06 \x01(\x01R\x11messagesPerSecond\x12(\n" +
+	"\x10bytes_per_second\x18\a \x01(\x01R\x0ebytesPerSecond\x12\x1e\n" +
+	"\n" +
+	"partitions\x18\b \x03(\x05R\n" +
+	"partitions\x12-\n" +
+	"\x12partition_messages\x18\t \x03(\x02R\x11partitionMessages\x12'\n" +
+	"\x0fpartition_bytes\x18\n" +
+	" \x03(\x02R\x0epartitionBytes\x12\x12\n" +
+	"\x04gone\x18\v \x01(\bR\x04gone\"\xda\x01\n" +
 	"\aSegment\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x0e\n" +
 	"\x02lo\x18\x02 \x01(\x05R\x02lo\x12\x0e\n" +
@@ -500,7 +774,7 @@ const file_smqpb_topic_proto_rawDesc = "" +
 	"\tseal_hash\x18\x06 \x01(\fR\bsealHash\x12\x18\n" +
 	"\aunclean\x18\a \x01(\bR\aunclean\x12\x1a\n" +
 	"\bmessages\x18\b \x01(\x04R\bmessages\x12\x14\n" +
-	"\x05bytes\x18\t \x01(\x04R\x05bytes\"\x82\x02\n" +
+	"\x05bytes\x18\t \x01(\x04R\x05bytes\"\xe0\x02\n" +
 	"\x06Layout\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\x04R\aversion\x12\x14\n" +
 	"\x05cause\x18\x02 \x01(\tR\x05cause\x12\x1d\n" +
@@ -510,7 +784,11 @@ const file_smqpb_topic_proto_rawDesc = "" +
 	"\bsegments\x18\x05 \x03(\v2\x0f.smq.v1.SegmentR\bsegments\x12-\n" +
 	"\x06sealed\x18\x06 \x03(\v2\x15.smq.v1.SealedSegmentR\x06sealed\x12\x16\n" +
 	"\x06leader\x18\a \x01(\tR\x06leader\x12\x12\n" +
-	"\x04term\x18\b \x01(\x04R\x04termB$Z\"github.com/seaweedmq/smq/lib/smqpbb\x06proto3"
+	"\x04term\x18\b \x01(\x04R\x04term\x12\x16\n" +
+	"\x06reason\x18\t \x01(\tR\x06reason\x12)\n" +
+	"\x05loads\x18\n" +
+	" \x03(\v2\x13.smq.v1.SegmentLoadR\x05loads\x12\x19\n" +
+	"\bpause_ms\x18\v \x01(\x03R\apauseMsB$Z\"github.com/seaweedmq/smq/lib/smqpbb\x06proto3"
 
 var (
 	file_smqpb_topic_proto_rawDescOnce sync.Once
@@ -524,25 +802,29 @@ func file_smqpb_topic_proto_rawDescGZIP() []byte {
 	return file_smqpb_topic_proto_rawDescData
 }
 
-var file_smqpb_topic_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_smqpb_topic_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_smqpb_topic_proto_goTypes = []any{
 	(*TopicConfig)(nil),   // 0: smq.v1.TopicConfig
-	(*Segment)(nil),       // 1: smq.v1.Segment
-	(*Replica)(nil),       // 2: smq.v1.Replica
-	(*SealedSegment)(nil), // 3: smq.v1.SealedSegment
-	(*Layout)(nil),        // 4: smq.v1.Layout
-	(*Predecessor)(nil),   // 5: smq.v1.Predecessor
+	(*Scaling)(nil),       // 1: smq.v1.Scaling
+	(*SegmentLoad)(nil),   // 2: smq.v1.SegmentLoad
+	(*Segment)(nil),       // 3: smq.v1.Segment
+	(*Replica)(nil),       // 4: smq.v1.Replica
+	(*SealedSegment)(nil), // 5: smq.v1.SealedSegment
+	(*Layout)(nil),        // 6: smq.v1.Layout
+	(*Predecessor)(nil),   // 7: smq.v1.Predecessor
 }
 var file_smqpb_topic_proto_depIdxs = []int32{
-	2, // 0: smq.v1.Segment.replicas:type_name -> smq.v1.Replica
-	5, // 1: smq.v1.Segment.predecessors:type_name -> smq.v1.Predecessor
-	1, // 2: smq.v1.Layout.segments:type_name -> smq.v1.Segment
-	3, // 3: smq.v1.Layout.sealed:type_name -> smq.v1.SealedSegment
-	4, // [4:4] is the sub-list for method output_type
-	4, // [4:4] is the sub-list for method input_type
-	4, // [4:4] is the sub-list for extension type_name
-	4, // [4:4] is the sub-list for extension extendee
-	0, // [0:4] is the sub-list for field type_name
+	1, // 0: smq.v1.TopicConfig.scaling:type_name -> smq.v1.Scaling
+	4, // 1: smq.v1.Segment.replicas:type_name -> smq.v1.Replica
+	7, // 2: smq.v1.Segment.predecessors:type_name -> smq.v1.Predecessor
+	3, // 3: smq.v1.Layout.segments:type_name -> smq.v1.Segment
+	5, // 4: smq.v1.Layout.sealed:type_name -> smq.v1.SealedSegment
+	2, // 5: smq.v1.Layout.loads:type_name -> smq.v1.SegmentLoad
+	6, // [6:6] is the sub-list for method output_type
+	6, // [6:6] is the sub-list for method input_type
+	6, // [6:6] is the sub-list for extension type_name
+	6, // [6:6] is the sub-list for extension extendee
+	0, // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_smqpb_topic_proto_init() }
@@ -557,7 +839,7 @@ func file_smqpb_topic_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_smqpb_topic_proto_rawDesc), len(file_smqpb_topic_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   5,
+			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
