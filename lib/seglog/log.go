@@ -81,6 +81,7 @@ type Log struct {
 
 	mu           sync.Mutex
 	head         *state // with everything accepted
+	traffic      traffic
 	pending      []entry
 	pendingBytes int64
 	urgent       int      // pending ones that somebody waits to see stored
@@ -150,6 +151,7 @@ func Open(ctx context.Context, cfg Config) (*Log, error) {
 		changed: make(chan struct{}),
 		frozen:  st,
 		head:    st.clone(),
+		traffic: newTraffic(id.Range),
 		ends:    st.ends(),
 		held:    make([]smq.Position, len(cfg.Replication.Followers)),
 		repl:    cfg.Replication,
@@ -302,6 +304,7 @@ func (l *Log) accept(b Batch, h *record.Header, sink Sink, nowMs int64) (ack Ack
 		return ack, false
 	}
 	offset, position := l.head.append(b.Partition, h, nowMs)
+	l.traffic.count(b.Partition, h.Count, len(b.Bytes))
 	record.Patch(b.Bytes, offset, l.id.Segment.LeaderEpoch())
 	l.pending = append(l.pending, entry{
 		bytes: b.Bytes, header: *h, partition: b.Partition, offset: offset, position: position,
