@@ -11,11 +11,14 @@ import (
 	"github.com/seaweedmq/smq/lib/smqpb"
 )
 
-// TopicOptions are fixed when a topic is created.
+// TopicOptions are what a topic is created with.
 type TopicOptions struct {
 	Partitions int32  // 0: smq.DefaultPartitions
 	Replicas   int32  // brokers that hold what is not stored yet; 0: the default
 	Key        string // where a message's partition key is, see record.ParseKeySource; empty: key
+	// Scaling is when its segments split and merge; what is 0 or empty, or nil,
+	// is the cluster's default. AlterTopic changes it.
+	Scaling *smqpb.Scaling
 }
 
 // CreateTopic creates a topic. smq.ErrExists when there is one of this name.
@@ -36,7 +39,7 @@ func (c *Client) CreateTopic(ctx context.Context, topic smq.Topic, o TopicOption
 	tries := 0
 	err = c.Leader(ctx, func(ctx context.Context, l smqpb.LeaderClient) error {
 		tries++
-		resp, err := l.CreateTopic(ctx, &smqpb.CreateTopicRequest{Topic: topic.String(), Partitions: o.Partitions, Key: keys.String(), Replicas: o.Replicas})
+		resp, err := l.CreateTopic(ctx, &smqpb.CreateTopicRequest{Topic: topic.String(), Partitions: o.Partitions, Key: keys.String(), Replicas: o.Replicas, Scaling: o.Scaling})
 		config = resp.GetConfig()
 		if tries > 1 && errors.Is(err, smq.ErrExists) {
 			config, err = createdBefore(ctx, l, topic, o.Partitions, keys, err)

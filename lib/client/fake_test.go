@@ -41,11 +41,14 @@ type fakeCluster struct {
 	names      []string      // more topics
 	creates    int
 	lostCreate bool // the first CreateTopic is applied and its answer lost
+	scaling    fakeScaling
 
 	// verdict decides on a batch that has arrived; nil: keep.
 	verdict func(b *fakeBroker, batch *smqpb.PublishBatch) verdict
 	// feedFault ends a served partition or breaks its stream; nil: never.
 	feedFault func(b *fakeBroker, partition int32) (end error, drop bool)
+	// watch serves a watch of the leader's; nil: there is no such call.
+	watch func(req *smqpb.WatchRequest, send func(*smqpb.WatchUpdate), ended <-chan struct{}) error
 }
 
 // verdict is what becomes of a batch.
