@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 
+	"google.golang.org/grpc"
+
 	"github.com/seaweedmq/smq/lib/layout"
 	"github.com/seaweedmq/smq/lib/rpc"
 	"github.com/seaweedmq/smq/lib/smq"
@@ -187,4 +189,52 @@ func (s leaderService) DrainBroker(ctx context.Context, req *smqpb.DrainBrokerRe
 		return nil, err
 	}
 	return l.DrainBroker(ctx, req)
+}
+
+func (s leaderService) AlterTopic(ctx context.Context, req *smqpb.AlterTopicRequest) (*smqpb.AlterTopicResponse, error) {
+	l, err := s.role.changing()
+	if err != nil {
+		return nil, err
+	}
+	return l.AlterTopic(ctx, req)
+}
+
+func (s leaderService) SplitSegment(ctx context.Context, req *smqpb.SplitSegmentRequest) (*smqpb.SplitSegmentResponse, error) {
+	l, err := s.role.leader()
+	if err != nil {
+		return nil, err
+	}
+	return l.SplitSegment(ctx, req)
+}
+
+func (s leaderService) MergeSegments(ctx context.Context, req *smqpb.MergeSegmentsRequest) (*smqpb.MergeSegmentsResponse, error) {
+	l, err := s.role.leader()
+	if err != nil {
+		return nil, err
+	}
+	return l.MergeSegments(ctx, req)
+}
+
+func (s leaderService) ListVersions(ctx context.Context, req *smqpb.ListVersionsRequest) (*smqpb.ListVersionsResponse, error) {
+	l, err := s.role.leader()
+	if err != nil {
+		return nil, err
+	}
+	return l.ListVersions(ctx, req)
+}
+
+func (s leaderService) ReportLoads(ctx context.Context, req *smqpb.ReportLoadsRequest) (*smqpb.ReportLoadsResponse, error) {
+	l, err := s.role.leader()
+	if err != nil {
+		return nil, err
+	}
+	return l.ReportLoads(ctx, req)
+}
+
+func (s leaderService) Watch(req *smqpb.WatchRequest, stream grpc.ServerStreamingServer[smqpb.WatchUpdate]) error {
+	l, err := s.role.leader()
+	if err != nil {
+		return err
+	}
+	return l.Watch(req, stream)
 }

@@ -18,6 +18,9 @@ type Change struct {
 	Sealed []Sealed
 	// Successors tile together exactly what Sealed covers.
 	Successors []Successor
+	// Reason and PauseMS go into the version; see Layout.
+	Reason  string
+	PauseMS int64
 }
 
 // Successor is a segment to come. Its id and predecessors follow from the
@@ -38,6 +41,8 @@ func (l Layout) Next(c Change, s Stamp) (Layout, error) {
 		Stamp:       s,
 		NextSegment: l.NextSegment,
 		Sealed:      slices.SortedFunc(slices.Values(c.Sealed), bySealedRange),
+		Reason:      c.Reason,
+		PauseMS:     c.PauseMS,
 	}
 	gone, err := l.take(next.Sealed)
 	if err != nil {

@@ -21,6 +21,8 @@ type stored struct {
 	NextSegment smq.SegmentID   `json:"next_segment"`
 	Segments    []storedSegment `json:"segments"`
 	Sealed      []storedSealed  `json:"sealed"`
+	Reason      string          `json:"reason,omitempty"`
+	PauseMS     int64           `json:"pause_ms,omitempty"`
 }
 
 type storedSegment struct {
@@ -60,6 +62,7 @@ func Encode(l Layout) []byte {
 		CreatedMS: l.Stamp.NowMS, Leader: l.Stamp.Leader, Term: l.Stamp.Term,
 		Segments: make([]storedSegment, len(l.Segments)),
 		Sealed:   make([]storedSealed, len(l.Sealed)),
+		Reason:   l.Reason, PauseMS: l.PauseMS,
 	}
 	for i, s := range l.Segments {
 		out.Segments[i] = encodeSegment(s)
@@ -99,7 +102,8 @@ func Decode(data []byte) (Layout, error) {
 	}
 	l := Layout{
 		Version: in.Version, Cause: in.Cause, NextSegment: in.NextSegment,
-		Stamp: Stamp{Leader: in.Leader, Term: in.Term, NowMS: in.CreatedMS},
+		Stamp:  Stamp{Leader: in.Leader, Term: in.Term, NowMS: in.CreatedMS},
+		Reason: in.Reason, PauseMS: in.PauseMS,
 	}
 	for _, s := range in.Segments {
 		l.Segments = append(l.Segments, s.decode())

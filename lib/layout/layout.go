@@ -106,6 +106,12 @@ type Layout struct {
 	NextSegment smq.SegmentID // the next id to give
 	Segments    []Segment     // live, by range
 	Sealed      []Sealed      // taken out by this version, by range
+	Reason      string        // in words, for people; may be empty
+	// PauseMS is how long publishers of the sealed segments have waited for the
+	// version, in milliseconds, as far as the leader can tell: from its first
+	// step that stopped them until the version was made. 0 where nothing had to
+	// be sealed.
+	PauseMS int64
 }
 
 // New is a topic's first version: one segment without owner over all

@@ -12,6 +12,7 @@ func ToProto(l Layout) *smqpb.Layout {
 		Leader: string(l.Stamp.Leader), Term: l.Stamp.Term,
 		Segments: make([]*smqpb.Segment, len(l.Segments)),
 		Sealed:   make([]*smqpb.SealedSegment, len(l.Sealed)),
+		Reason:   l.Reason, PauseMs: l.PauseMS,
 	}
 	for i, s := range l.Segments {
 		out.Segments[i] = segmentToProto(s)
@@ -46,7 +47,8 @@ func segmentToProto(s Segment) *smqpb.Segment {
 func FromProto(in *smqpb.Layout) (Layout, error) {
 	l := Layout{
 		Version: in.GetVersion(), Cause: Cause(in.GetCause()), NextSegment: smq.SegmentID(in.GetNextSegment()),
-		Stamp: Stamp{Leader: smq.BrokerID(in.GetLeader()), Term: in.GetTerm(), NowMS: in.GetCreatedMs()},
+		Stamp:  Stamp{Leader: smq.BrokerID(in.GetLeader()), Term: in.GetTerm(), NowMS: in.GetCreatedMs()},
+		Reason: in.GetReason(), PauseMS: in.GetPauseMs(),
 	}
 	for _, s := range in.GetSegments() {
 		l.Segments = append(l.Segments, segmentFromProto(s))

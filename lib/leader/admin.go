@@ -119,7 +119,7 @@ func (l *Leader) DescribeTopic(ctx context.Context, req *smqpb.DescribeTopicRequ
 	if err != nil {
 		return nil, err
 	}
-	return &smqpb.DescribeTopicResponse{Config: t.Proto(), Layout: layout.ToProto(t.layout())}, nil
+	return &smqpb.DescribeTopicResponse{Config: t.config().Proto(), Layout: layout.ToProto(t.layout())}, nil
 }
 
 // DrainBroker has a broker hand over its segments and leave, and says how far

@@ -121,6 +121,9 @@ type peer struct {
 	dead     bool
 	draining bool
 	drained  int
+	// beforeSeal, when set, is called before the broker seals a segment as
+	// planned.
+	beforeSeal func(ctx context.Context, id smq.SegmentID)
 
 	mu   sync.Mutex
 	logs map[string]*seglog.Log
@@ -155,6 +158,9 @@ func (p *peer) crash() {
 }
 
 func (p *peer) SealSegment(ctx context.Context, req *smqpb.SealSegmentRequest, _ ...grpc.CallOption) (*smqpb.SealSegmentResponse, error) {
+	if p.beforeSeal != nil {
+		p.beforeSeal(ctx, smq.SegmentID(req.GetSegment()))
+	}
 	p.mu.Lock()
 	l := p.logs[logKey(smq.TopicID(req.GetTopicId()), smq.SegmentID(req.GetSegment()))]
 	p.mu.Unlock()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/seaweedmq/smq/lib/catalog"
@@ -14,18 +16,40 @@ import (
 // writeTimeout bounds the writing of one layout version.
 const writeTimeout = 10 * time.Second
 
-// change replaces one live segment, whose seal has been read, by another of the
-// same range.
+// change replaces live segments, whose seals have been read, by successors over
+// the same partitions.
 type change struct {
-	cause  layout.Cause
-	sealed layout.Sealed
-	owner  wish
-	done   chan error
+	cause      layout.Cause
+	reason     string
+	sealed     []layout.Sealed
+	successors []successor
+	// stopped is when publishers were first kept from one of the segments; zero
+	// when there was nothing to seal.
+	stopped time.Time
+	done    chan error
 }
 
-// submit queues the change and waits for its outcome. A segment that is no
-// longer live is a success: somebody else has replaced it. When ctx ends first
-// the change goes on.
+// successor is a segment to come.
+type successor struct {
+	smq.Range
+	owner wish
+}
+
+// plain is the change that gives a segment's range to one successor.
+func (r replacement) plain(sealed layout.Sealed, stopped time.Time) *change {
+	if sealed.Empty {
+		stopped = time.Time{}
+	}
+	return &change{
+		cause: r.cause, reason: r.reason, sealed: []layout.Sealed{sealed}, stopped: stopped,
+		successors: []successor{{sealed.Range, r.owner}},
+	}
+}
+
+// submit queues the change and waits for its outcome. When a segment is no longer
+// live, somebody else has replaced it: that is a success for a plain change, and
+// an smq.ErrConflict for any other, which has not happened then. When ctx ends
+// first the change goes on.
 func (l *Leader) submit(ctx context.Context, t *topic, c *change) error {
 	c.done = make(chan error, 1)
 	if err := l.enqueue(t, c); err != nil {
@@ -43,7 +67,7 @@ func (l *Leader) enqueue(t *topic, c *change) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.deleted {
-		return fmt.Errorf("topic %v: %w", t.Topic, smq.ErrNotFound)
+		return t.gone()
 	}
 	t.queue = append(t.queue, c)
 	select {
@@ -110,7 +134,7 @@ func (l *Leader) write(ctx context.Context, t *topic, batch []*change) error {
 			return err
 		}
 		now := t.layout()
-		c := l.plan(now, t.ReplicasWanted(), batch)
+		c := l.plan(now, t.config().ReplicasWanted(), batch)
 		if len(c.Sealed) == 0 {
 			return nil
 		}
@@ -122,7 +146,8 @@ func (l *Leader) write(ctx context.Context, t *topic, batch []*change) error {
 		if err == nil {
 			t.adopt(next)
 			l.Metrics.versions.WithLabelValues(string(next.Cause)).Inc()
-			l.Logger.Info("layout changed", "topic", t.Topic.String(), "version", next.Version, "cause", next.Cause, "replaced", len(c.Sealed))
+			l.Logger.Info("layout changed", "topic", t.Topic.String(), "version", next.Version, "cause", next.Cause, "reason", next.Reason,
+				"replaced", len(c.Sealed), "by", len(c.Successors), "pause_ms", next.PauseMS)
 			return nil
 		}
 		if !errors.Is(err, smq.ErrConflict) {
@@ -135,22 +160,77 @@ func (l *Leader) write(ctx context.Context, t *topic, batch []*change) error {
 }
 
 // plan makes one change of those that are still to be made in the layout, and
-// settles those for which there is no owner.
+// settles the others.
 func (l *Leader) plan(now layout.Layout, replicas int, batch []*change) layout.Change {
 	next := layout.Change{Cause: batch[0].cause}
 	planned := make(map[smq.SegmentID]bool, len(batch))
+	var reasons []string
+	moment := time.Now()
 	for _, c := range batch {
-		if _, live := now.Get(c.sealed.Segment); !live || planned[c.sealed.Segment] {
+		if c.isOutdated(now, planned) {
+			c.settle(c.missed())
 			continue
 		}
-		owner, followers, err := l.view.choose(c.owner, replicas)
+		successors, err := l.appoint(c.successors, replicas)
 		if err != nil {
 			c.settle(err)
 			continue
 		}
-		planned[c.sealed.Segment] = true
-		next.Sealed = append(next.Sealed, c.sealed)
-		next.Successors = append(next.Successors, layout.Successor{Range: c.sealed.Range, Owner: owner, Followers: followers})
+		for _, s := range c.sealed {
+			planned[s.Segment] = true
+		}
+		next.Sealed = append(next.Sealed, c.sealed...)
+		next.Successors = append(next.Successors, successors...)
+		if c.reason != "" && !slices.Contains(reasons, c.reason) {
+			reasons = append(reasons, c.reason)
+		}
+		if !c.stopped.IsZero() {
+			next.PauseMS = max(next.PauseMS, moment.Sub(c.stopped).Milliseconds())
+		}
 	}
+	next.Reason = joinReasons(reasons)
 	return next
+}
+
+// isOutdated reports whether a segment that the change replaces has been replaced
+// before; planned are those which another change of the same version takes out.
+func (c *change) isOutdated(now layout.Layout, planned map[smq.SegmentID]bool) bool {
+	return slices.ContainsFunc(c.sealed, func(s layout.Sealed) bool {
+		_, live := now.Get(s.Segment)
+		return !live || planned[s.Segment]
+	})
+}
+
+// missed is the outcome of an outdated change. When a plain one comes too late,
+// nothing is left to do.
+func (c *change) missed() error {
+	if len(c.sealed) == 1 && len(c.successors) == 1 {
+		return nil
+	}
+	return errReplaced
+}
+
+var errReplaced = fmt.Errorf("a segment has been replaced meanwhile: %w", smq.ErrConflict)
+
+// appoint chooses owners and followers.
+func (l *Leader) appoint(successors []successor, replicas int) ([]layout.Successor, error) {
+	all := make([]layout.Successor, len(successors))
+	for i, s := range successors {
+		owner, followers, err := l.view.choose(s.owner, replicas)
+		if err != nil {
+			return nil, err
+		}
+		all[i] = layout.Successor{Range: s.Range, Owner: owner, Followers: followers}
+	}
+	return all, nil
+}
+
+// maxReasons bounds the reasons that one version tells.
+const maxReasons = 5
+
+func joinReasons(reasons []string) string {
+	if n := len(reasons); n > maxReasons {
+		reasons = append(slices.Clone(reasons[:maxReasons]), fmt.Sprintf("%d more", n-maxReasons))
+	}
+	return strings.Join(reasons, "; ")
 }

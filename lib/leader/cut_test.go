@@ -118,6 +118,30 @@ func life(b *bed) []func() error {
 		return err
 	}
 	die := func() error { b.kill("b"); return nil }
+	// Both can be repeated: an attempt that was cut short has happened, or has
+	// left as many segments as there were.
+	split := func() error {
+		segments, err := b.segments("t")
+		if err == nil && len(segments) == 1 {
+			err = b.splitAt("t", segments[0].GetId(), 3)
+		}
+		return err
+	}
+	merge := func() error {
+		segments, err := b.segments("t")
+		if err == nil && len(segments) == 2 {
+			err = b.merge("t", segments[1].GetId(), segments[0].GetId())
+		}
+		return err
+	}
+	wantSegments := func(n int) func() error {
+		return func() error {
+			if segments, err := b.segments("t"); err != nil || len(segments) != n {
+				return fmt.Errorf("%d segments, want %d: %v; %v", len(segments), n, segments, err)
+			}
+			return nil
+		}
+	}
 	remove := func() error {
 		_, err := b.leader.DeleteTopic(ctx, &smqpb.DeleteTopicRequest{Topic: "t", TopicId: first})
 		return err
@@ -125,6 +149,7 @@ func life(b *bed) []func() error {
 	verify := func() error { b.check("t"); return nil }
 	return []func() error{
 		create, publish("one"), seal, publish("two"), die, publish("three"), verify,
+		split, wantSegments(2), publish("after the split"), merge, wantSegments(1), publish("after the merge"), verify,
 		remove, create, publish("four"), verify,
 	}
 }

@@ -119,5 +119,5 @@ func (l *Leader) summary(ctx context.Context, name smq.Topic, configOnly bool) (
 		return nil, err
 	}
 	now := t.layout()
-	return &smqpb.TopicSummary{Config: t.Proto(), LayoutVersion: now.Version, Segments: int32(len(now.Segments))}, nil
+	return &smqpb.TopicSummary{Config: t.config().Proto(), LayoutVersion: now.Version, Segments: int32(len(now.Segments))}, nil
 }

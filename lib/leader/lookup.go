@@ -31,7 +31,7 @@ func (l *Leader) Lookup(ctx context.Context, req *smqpb.LookupRequest) (*smqpb.L
 	if err := l.leading(); err != nil {
 		return nil, err
 	}
-	return &smqpb.LookupResponse{Config: t.Proto(), Layout: layout.ToProto(t.layout())}, nil
+	return &smqpb.LookupResponse{Config: t.config().Proto(), Layout: layout.ToProto(t.layout())}, nil
 }
 
 // requested is the topic that a request names.

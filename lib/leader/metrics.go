@@ -6,6 +6,7 @@ import "github.com/prometheus/client_golang/prometheus"
 type Metrics struct {
 	topics          prometheus.Gauge
 	versions        *prometheus.CounterVec
+	planned         *prometheus.CounterVec
 	unclean         prometheus.Counter
 	failoverSeconds prometheus.Histogram
 }
@@ -19,12 +20,14 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			Name: "smq_leader_unclean_seals_total", Help: "Segments sealed after every replica was lost."}),
 		versions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "smq_leader_layout_versions_total", Help: "Layout versions written, by cause."}, []string{"cause"}),
+		planned: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "smq_leader_planned_changes_total", Help: "Splits, merges and moves of segments that were begun, by how they ended."}, []string{"cause", "outcome"}),
 		failoverSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "smq_leader_failover_seconds", Help: "From the moment brokers were found dead until a segment of theirs had a successor.",
 			Buckets: prometheus.ExponentialBuckets(0.002, 2, 14)}),
 	}
 	if r != nil {
-		r.MustRegister(m.topics, m.versions, m.unclean, m.failoverSeconds)
+		r.MustRegister(m.topics, m.versions, m.planned, m.unclean, m.failoverSeconds)
 	}
 	return m
 }

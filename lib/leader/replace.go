@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -17,19 +18,30 @@ import (
 type replacement struct {
 	segment layout.Segment
 	cause   layout.Cause
+	reason  string // in words; may be empty
 	owner   wish
 }
 
 // replace seals the segment in the store, unless it is sealed, and gives its
 // range to a successor. Requests for one segment at the same time share one
-// replacement, whatever their causes.
+// replacement, whatever their causes; while the segment is being split, merged
+// or moved they wait for that.
 func (l *Leader) replace(ctx context.Context, t *topic, r replacement) error {
 	return l.once(ctx, fmt.Sprintf("replace %s/%d", t.ID, r.segment.ID), func(ctx context.Context) error {
-		sealed, err := l.seal(ctx, t.Config, r.segment)
+		release, err := t.await(ctx, r.segment.ID)
 		if err != nil {
 			return err
 		}
-		return l.submit(ctx, t, &change{cause: r.cause, sealed: sealed, owner: r.owner})
+		defer release()
+		if _, live := t.layout().Get(r.segment.ID); !live {
+			return nil // what was waited for has replaced it
+		}
+		begin := time.Now()
+		sealed, err := l.seal(ctx, t.config(), r.segment)
+		if err != nil {
+			return err
+		}
+		return l.submit(ctx, t, r.plain(sealed, begin))
 	})
 }
 
@@ -82,7 +94,7 @@ func (l *Leader) needed(s layout.Segment) (replacement, bool) {
 	case !s.Assigned():
 		return replacement{segment: s, cause: layout.Assign}, true
 	case !l.view.alive(s.Owner.Broker):
-		return replacement{segment: s, cause: layout.Failover, owner: wish{avoid: s.Owner.Broker}}, true
+		return replacement{segment: s, cause: layout.Failover, reason: died(s.Owner), owner: wish{avoid: s.Owner.Broker}}, true
 	}
 	return replacement{}, false
 }
@@ -91,7 +103,7 @@ func (l *Leader) needed(s layout.Segment) (replacement, bool) {
 // what a client's word that a segment is sealed leads to.
 func (l *Leader) replaceSealed(ctx context.Context, t *topic, s layout.Segment) error {
 	return l.once(ctx, fmt.Sprintf("look %s/%d", t.ID, s.ID), func(ctx context.Context) error {
-		sealed, err := l.isSealed(ctx, t.Config, s)
+		sealed, err := l.isSealed(ctx, t.config(), s)
 		if err != nil || !sealed {
 			return err
 		}
@@ -107,9 +119,15 @@ func (l *Leader) successorOf(s layout.Segment) replacement {
 	case ok && owner.Takes():
 		return replacement{segment: s, cause: layout.Roll, owner: wish{prefer: owner.ID}}
 	case ok && !owner.Dead:
-		return replacement{segment: s, cause: layout.Drain, owner: wish{avoid: owner.ID}}
+		return replacement{segment: s, cause: layout.Drain, reason: leaves(s.Owner), owner: wish{avoid: owner.ID}}
 	}
-	return replacement{segment: s, cause: layout.Failover, owner: wish{avoid: s.Owner.Broker}}
+	return replacement{segment: s, cause: layout.Failover, reason: died(s.Owner), owner: wish{avoid: s.Owner.Broker}}
+}
+
+func died(m layout.Member) string { return fmt.Sprintf("broker %s at %s is dead", m.Broker, m.Address) }
+
+func leaves(m layout.Member) string {
+	return fmt.Sprintf("broker %s at %s is leaving", m.Broker, m.Address)
 }
 
 // retire seals every live segment of a topic that is deleted, so that their

@@ -41,14 +41,14 @@ func (l *Leader) replaceReported(ctx context.Context, t *topic, s layout.Segment
 	case layout.Roll:
 		r.owner.prefer = s.Owner.Broker
 	case layout.Drain:
-		r.owner.avoid = reporter
+		r.owner.avoid, r.reason = reporter, leaves(s.Owner)
 	case layout.Failover:
 		// An owner that has sealed the segment is well: it has lost a follower.
 		// One that has not cannot go on.
-		if sealed, err := l.isSealed(ctx, t.Config, s); err == nil && sealed {
-			r.owner.prefer = s.Owner.Broker
+		if sealed, err := l.isSealed(ctx, t.config(), s); err == nil && sealed {
+			r.owner.prefer, r.reason = s.Owner.Broker, "a follower was lost"
 		} else {
-			r.owner.spare = reporter
+			r.owner.spare, r.reason = reporter, fmt.Sprintf("broker %s at %s cannot go on with it", s.Owner.Broker, s.Owner.Address)
 		}
 	default:
 		return fmt.Errorf("%w cause %q of a sealed segment", smq.ErrInvalid, req.GetCause())
@@ -56,7 +56,7 @@ func (l *Leader) replaceReported(ctx context.Context, t *topic, s layout.Segment
 	// An owner's word is as good as the seal: it writes no more. Of others the
 	// store is asked, so that nobody seals what works.
 	if reporter != s.Owner.Broker && l.view.alive(s.Owner.Broker) {
-		sealed, err := l.isSealed(ctx, t.Config, s)
+		sealed, err := l.isSealed(ctx, t.config(), s)
 		if err != nil {
 			return err
 		}

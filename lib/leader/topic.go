@@ -12,19 +12,29 @@ import (
 
 // topic is a topic's copy in memory.
 type topic struct {
-	catalog.Config
+	Topic smq.Topic
+	ID    smq.TopicID
 
 	mu      sync.Mutex
+	current catalog.Config
 	latest  layout.Layout // newest version known
 	queue   []*change
 	idle    chan struct{} // closed when the queue is empty and nothing is written
-	deleted bool          // nothing more is queued
+	deleted bool          // nothing more is queued, and no segment held
+	held    map[smq.SegmentID]*hold
 }
 
 func newTopic(c catalog.Config, l layout.Layout) *topic {
-	t := &topic{Config: c, latest: l, idle: make(chan struct{})}
+	t := &topic{Topic: c.Topic, ID: c.ID, current: c, latest: l, idle: make(chan struct{}), held: make(map[smq.SegmentID]*hold)}
 	close(t.idle)
 	return t
+}
+
+// config is the configuration as last known.
+func (t *topic) config() catalog.Config {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.current
 }
 
 // layout is the newest version known.
@@ -159,7 +169,8 @@ func (l *Leader) refresh(ctx context.Context, t *topic) error {
 	return l.once(ctx, "reload "+string(t.ID), func(ctx context.Context) error { return l.reload(ctx, t) })
 }
 
-// forget drops a deleted incarnation from memory, after its queue has run dry.
+// forget drops a deleted incarnation from memory, after whatever is under way has
+// come to its end: nothing is to be written below the topic's folder any more.
 func (l *Leader) forget(ctx context.Context, name smq.Topic, id smq.TopicID) error {
 	l.mu.Lock()
 	l.deletions.Add(1)
@@ -168,14 +179,12 @@ func (l *Leader) forget(ctx context.Context, name smq.Topic, id smq.TopicID) err
 	if t == nil || t.ID != id {
 		return nil
 	}
-	t.mu.Lock()
-	t.deleted = true
-	idle := t.idle
-	t.mu.Unlock()
-	select {
-	case <-idle:
-	case <-ctx.Done():
-		return fmt.Errorf("delete topic %v: %w: %w", name, smq.ErrTimeout, ctx.Err())
+	for _, ended := range t.finish() {
+		select {
+		case <-ended:
+		case <-ctx.Done():
+			return fmt.Errorf("delete topic %v: %w: %w", name, smq.ErrTimeout, ctx.Err())
+		}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -184,4 +193,16 @@ func (l *Leader) forget(ctx context.Context, name smq.Topic, id smq.TopicID) err
 	}
 	l.Metrics.topics.Set(float64(len(l.topics)))
 	return nil
+}
+
+// finish lets nothing more be changed, and returns what is closed when the
+// changes under way have ended.
+func (t *topic) finish() (ended []<-chan struct{}) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.deleted = true
+	for _, h := range t.held {
+		ended = append(ended, h.done)
+	}
+	return append(ended, t.idle)
 }
