@@ -32,9 +32,9 @@ func (p *Publisher) acked(l *link, acks *smqpb.PublishAcks) {
 			continue
 		}
 		if err := rpc.FromErrorInfo(ack.GetError()); err != nil {
-			p.refused(a, b.attempt == id, err)
+			p.refused(a, err)
 		} else {
-			p.accepted(a, b.attempt == id, ack, now)
+			p.accepted(a, ack, now)
 		}
 		p.schedule(b.part)
 	}
@@ -44,8 +44,7 @@ func (p *Publisher) acked(l *link, acks *smqpb.PublishAcks) {
 }
 
 // accepted settles a batch that the broker has acked, if the ack holds.
-// current: no later attempt at the batch has been made.
-func (p *Publisher) accepted(a attempt, current bool, ack *smqpb.PublishAck, now time.Duration) {
+func (p *Publisher) accepted(a attempt, ack *smqpb.PublishAck, now time.Duration) {
 	b := a.batch
 	t := b.part
 	level := AckLevel(ack.GetLevel())
@@ -56,7 +55,7 @@ func (p *Publisher) accepted(a attempt, current bool, ack *smqpb.PublishAck, now
 	}
 	if late || weak || t.queue[0] != b {
 		// It says nothing that holds. The next attempt will tell.
-		if current {
+		if a.current() {
 			t.recall()
 			p.router.cool(a.route, nil)
 		}
@@ -71,13 +70,13 @@ func (p *Publisher) accepted(a attempt, current bool, ack *smqpb.PublishAck, now
 }
 
 // refused takes in that an attempt failed.
-func (p *Publisher) refused(a attempt, current bool, err error) {
+func (p *Publisher) refused(a attempt, err error) {
 	b := a.batch
 	t := b.part
-	if isRefusal(err) {
+	if isRefusal(err) && a.id > b.disowned {
 		b.refusals++
 	}
-	if !current {
+	if !a.current() {
 		return
 	}
 	switch {
@@ -97,18 +96,33 @@ func (p *Publisher) refused(a attempt, current bool, err error) {
 
 // outOfSequence deals with a broker that holds less, or more, of this producer
 // than it should. Everything of the partition is sent again: after cutting off
-// what the broker does hold; or, if nothing of it can be stored yet, in a new
-// epoch (see partition.restart); or as it is, for the broker may not know all.
+// what the broker does hold; or, if nothing of it can be stored any more, in a
+// new epoch (see partition.restart); or as it is, for the broker may not know
+// all. What may be stored, though nobody can tell any more, is given up.
 func (p *Publisher) outOfSequence(a attempt, err error) {
 	b := a.batch
 	t := b.part
 	t.recall()
-	var held *smq.SequenceError
-	if t.queue[0] == b && errors.As(err, &held) && held.Last >= 0 {
-		if n := record.SequenceDistance(b.seq, held.Last); n < b.remaining()-1 {
-			if err := b.recut(n + 1); err != nil {
-				p.giveUp(t, 0, err)
+	if t.queue[0] == b {
+		var held *smq.SequenceError
+		known := errors.As(err, &held)
+		if known && held.Last >= 0 {
+			if n := record.SequenceDistance(b.seq, held.Last); n < b.remaining()-1 {
+				if err := b.recut(n + 1); err != nil {
+					p.giveUp(t, 0, err)
+				}
+				return
 			}
+		}
+		switch latest := t.attemptedUpTo(a.route.segment); {
+		case latest && known && misses(held.Last, b.seq):
+			t.disown(p.attempts)
+		case latest && !known && !b.certain():
+			p.giveUp(t, 0, err)
+			return
+		}
+		if b.cut > 0 && b.certain() {
+			p.giveUp(t, 0, err)
 			return
 		}
 	}
@@ -118,6 +132,15 @@ func (p *Publisher) outOfSequence(a attempt, err error) {
 	t.gapped = true
 	p.router.cool(a.route, err)
 	p.router.block(a.route, err)
+}
+
+// misses reports whether a broker that holds a producer's batches up to the
+// sequence last, or none for -1, lacks something before the given sequence.
+func misses(last, seq int32) bool {
+	if last < 0 {
+		return seq != 0
+	}
+	return record.SequenceAfter(seq, record.NextSequence(last, 1))
 }
 
 // isRefusal reports whether the error says that the attempt stored nothing, and

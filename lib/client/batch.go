@@ -45,7 +45,9 @@ type batch struct {
 
 	attempt  uint64 // whose answer counts; 0: the batch is not at a broker
 	tries    int    // attempts made
-	refusals int    // attempts that were answered with: not stored
+	refusals int    // attempts of which it is known that they have stored nothing
+	disowned uint64 // of attempts up to this one that is known, whatever becomes of them
+	furthest uint64 // the greatest of the segments that attempts were for
 	settled  bool
 	outcome  Results // once settled
 

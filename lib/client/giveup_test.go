@@ -239,3 +239,68 @@ func TestEpochsRunOut(t *testing.T) {
 		mustClose(t, p)
 	})
 }
+
+// truncate makes the partition what a segment's unclean seal leaves of it: the
+// first n batches, and what they say of producers.
+func (l *fakeLog) truncate(n int) {
+	kept := l.batches[:n]
+	*l = fakeLog{producers: make(map[int64]*fakeProducer)}
+	for _, b := range kept {
+		if _, _, err := l.append(b, 1); err != nil {
+			panic(err)
+		}
+	}
+}
+
+// lostWithReplicas has the segment of the first batch to arrive seal with only
+// some of what was acked before, while that batch is under way.
+func lostWithReplicas(f *fakeCluster, kept int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	arrived := false
+	f.verdict = func(_ *fakeBroker, b *smqpb.PublishBatch) verdict {
+		if arrived {
+			return verdict{}
+		}
+		arrived = true
+		f.logs[0].truncate(kept)
+		f.sealed[b.Segment] = true
+		return verdict{dropBefore: true}
+	}
+}
+
+// Acked messages are lost together with all replicas while others are under
+// way, whose fate nobody tells: they are not stored, as the successor's state
+// shows, and are sent in a new epoch.
+func TestAckedMessagesAreLostWithAllReplicas(t *testing.T) {
+	withCluster(t, 1, 2, func(t *testing.T, f *fakeCluster, c *Client) {
+		r := newTold()
+		p := newPublisher(t, c, PublisherOptions{BatchMessages: 10, Results: r.take, DeliveryTimeout: Forever})
+		publish(t, p, 0, 0, 30)
+		mustFlush(t, p)
+		lostWithReplicas(f, 2)
+		publish(t, p, 0, 30, 60)
+		mustClose(t, p)
+		wantValues(t, f, 0, append(numbers(0, 20), numbers(30, 60)...))
+		r.wantAcked(t, 0, 30, 60, 20)
+	})
+}
+
+// When nothing is left of the producer's state either, what is under way may be
+// stored, as far as anybody can tell. Waiting would not help.
+func TestAllOfAProducerIsLostWithAllReplicas(t *testing.T) {
+	withCluster(t, 1, 2, func(t *testing.T, f *fakeCluster, c *Client) {
+		r := newTold()
+		p := newPublisher(t, c, PublisherOptions{BatchMessages: 10, Results: r.take, DeliveryTimeout: Forever})
+		publish(t, p, 0, 0, 30)
+		mustFlush(t, p)
+		lostWithReplicas(f, 0)
+		publish(t, p, 0, 30, 40)
+		mustFlush(t, p)
+		r.wantFailed(t, 30, 40, ErrUnknown)
+		publish(t, p, 0, 40, 60)
+		mustClose(t, p)
+		wantValues(t, f, 0, numbers(40, 60))
+		r.wantAcked(t, 0, 40, 60, 0)
+	})
+}

@@ -32,10 +32,14 @@ type link struct {
 
 // attempt is a batch sent once.
 type attempt struct {
+	id    uint64 // rises with every attempt of the publisher
 	batch *batch
 	route *route
 	at    time.Duration // when, at the earliest
 }
+
+// current reports whether no later attempt at the batch has been made.
+func (a attempt) current() bool { return a.batch.attempt == a.id }
 
 // link is the stream to a broker, which it opens if there is none.
 func (p *Publisher) link(addr string) *link {
@@ -287,9 +291,10 @@ func (p *Publisher) sending(l *link, f *frame, b *batch, now time.Duration) {
 	}
 	b.attempt = id
 	b.tries++
+	b.furthest = max(b.furthest, rt.segment)
 	b.part.sent++
 	b.part.used = true
-	l.inflight[id] = attempt{batch: b, route: rt, at: now}
+	l.inflight[id] = attempt{id: id, batch: b, route: rt, at: now}
 	f.add(id, b, rt.segment)
 }
 

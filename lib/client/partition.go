@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"math"
+	"slices"
 
 	"github.com/seaweedmq/smq/lib/record"
 )
@@ -121,6 +122,24 @@ func (t *partition) raise() {
 		return
 	}
 	t.epoch++
+}
+
+// attemptedUpTo reports whether no batch has been sent to a segment that follows
+// the given one. Ids rise along the segments of a partition, so what its owner
+// says of the producer counts for all of the attempts.
+func (t *partition) attemptedUpTo(segment uint64) bool {
+	return !slices.ContainsFunc(t.queue, func(b *batch) bool { return b.furthest > segment })
+}
+
+// disown takes in that the owner of the last segment that was tried misses what
+// came before the head, and so holds nothing of the queue: earlier segments
+// are sealed, and what may still arrive there or at this owner is refused.
+// Messages that were acked before, as replicated, were lost with all replicas of
+// a segment. upTo is the last attempt made.
+func (t *partition) disown(upTo uint64) {
+	for _, b := range t.queue {
+		b.refusals, b.disowned = b.tries, upTo
+	}
 }
 
 // restart begins a higher epoch with what the queue holds, none of which was or

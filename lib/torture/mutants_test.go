@@ -40,8 +40,8 @@ var mutants = []struct {
 		old:    "\tfor _, m := range snap.Producers {\n\t\tif s.rng.Contains(m.Partition) {",
 		new:    "\tfor _, m := range snap.Producers {\n\t\tif false {",
 		faults: "kill",
-		// Publishers that would make a duplicate give up instead, or wait.
-		want: []check.Violation{check.Duplicate, check.Order, check.Unresolved},
+		// Publishers that would make a duplicate give up instead.
+		want: []check.Violation{check.Duplicate, check.Order, check.Disowned},
 	},
 	{
 		name:   "messages are acked as replicated before any follower holds them",

@@ -136,6 +136,7 @@ func (p *publisher) answered(number uint32, r client.Results) {
 		if errors.Is(r.Err, client.ErrNotStored) {
 			e.Kind = check.NotStored
 		}
+		e.Refused = p.options.DeliveryTimeout == client.Forever && errors.Is(r.Err, smq.ErrUnknownProducer)
 	}
 	p.recorder.add(e)
 }

@@ -154,6 +154,10 @@ var bad = []struct {
 	{"a publisher waits in vain", func() *history {
 		return good().add(Event{Kind: Stuck, Who: "publisher-1", Text: "timed out"})
 	}, Unresolved},
+	{"a publisher is refused though it would wait", func() *history {
+		h := twoPublishers(Replicated).send(m(1, 1)).fault(1, "broker-1", "broker-2")
+		return h.add(Event{Kind: Unknown, Messages: []Message{m(1, 1)}, Refused: true}).finally(0).finally(1)
+	}, Disowned},
 	{"a partition's end is not found", func() *history {
 		return twoPublishers(Stored).finally(0)
 	}, Unreadable},
@@ -186,7 +190,7 @@ func TestBadHistories(t *testing.T) {
 func TestEveryViolationHasABadHistory(t *testing.T) {
 	all := []Violation{
 		LostWrite, Unseen, VanishedRead, InconsistentOffset, Duplicate, PollSkip, NonMonotonicPoll, NonMonotonicSend, Order,
-		AbortedRead, Phantom, Corrupt, WeakAck, NotLinearizable, Unresolved, Unreadable, DamagedStore, Crash,
+		AbortedRead, Phantom, Corrupt, WeakAck, NotLinearizable, Unresolved, Disowned, Unreadable, DamagedStore, Crash,
 	}
 	for _, c := range bad {
 		all = slices.DeleteFunc(all, func(v Violation) bool { return v == c.want })
@@ -224,6 +228,11 @@ func TestWhatIsExcused(t *testing.T) {
 	}
 	if len(r.Undecided) > 0 || r.Excused.Of(NotLinearizable) > 0 {
 		t.Errorf("what is left is linearizable; undecided: %v, excused: %v", r.Undecided, r.Excused)
+	}
+	h := twoPublishers(Replicated).send(m(1, 1)).fault(1, "broker-1", "broker-2")
+	h.add(Event{Kind: Unknown, Messages: []Message{m(1, 1)}, Refused: true}).finally(0).finally(1).unclean(0, h.at())
+	if r := h.check(); len(r.Violations) > 0 || r.Excused.Of(Disowned) != 1 {
+		t.Errorf("a publisher of whom nothing is left; violations: %v, excused: %v", r.Violations, r.Excused)
 	}
 	for name, h := range map[string]*history{
 		"one broker was hit":                    lostReplicated(Replicated, true, "broker-1"),

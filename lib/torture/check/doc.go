@@ -37,6 +37,8 @@
 //     its return.
 //   - unresolved: a publisher waits for an answer, or a message never got one,
 //     though everything had been mended.
+//   - disowned: a publisher that would have waited for ever was told that nobody
+//     knows whether its message is stored, for the brokers forgot about it.
 //   - unreadable: a partition that cannot be read to its end.
 //   - damaged store: what is stored is not as the formats say.
 //   - crash: a process ended, or failed, that nobody had harmed.

@@ -55,7 +55,7 @@ const (
 	Send      EventKind = "send"       // Messages: one
 	Acked     EventKind = "ack"        // Messages, Partition, Offset of the first or -1, Level
 	NotStored EventKind = "not_stored" // Messages, Text
-	Unknown   EventKind = "unknown"    // Messages, Text
+	Unknown   EventKind = "unknown"    // Messages, Partition, Text; Refused
 	Position  EventKind = "position"   // Who will read on from Topic, Partition, Offset; -1: from some offset
 	Read      EventKind = "read"       // Who, Topic, Partition, Offset of the first, Messages
 	Broken    EventKind = "broken"     // Who, Topic, Partition, Offset, Text: what could not be read, or is wrong
@@ -92,6 +92,7 @@ type Event struct {
 	Until      int64     `json:"until,omitempty"`  // µs since the start
 	Partitions int32     `json:"partitions,omitempty"`
 	Linear     bool      `json:"linear,omitempty"`
+	Refused    bool      `json:"refused,omitempty"` // the system gave up, not the client
 	Fault      int       `json:"fault,omitempty"`
 	Parts      []string  `json:"parts,omitempty"`
 	Text       string    `json:"text,omitempty"`

@@ -27,6 +27,7 @@ const (
 	WeakAck            Violation = "weak ack"
 	NotLinearizable    Violation = "not linearizable"
 	Unresolved         Violation = "unresolved"
+	Disowned           Violation = "disowned"
 	Unreadable         Violation = "unreadable"
 	DamagedStore       Violation = "damaged store"
 	Crash              Violation = "crash"

@@ -47,6 +47,10 @@ func (c *Checker) addAnswer(p *publisher, f *fate, e Event, m Message, offset in
 		return
 	case Unknown:
 		c.stats.Unknown++
+		if l := c.log(p.topic.name, e.Partition); l != nil && e.Refused {
+			// What was lost may be from any time of the publisher's life.
+			c.contradicts(l, 0, e.At, Disowned, "message %v to %s/%d: %s", m, l.topic, l.partition, e.Text)
+		}
 		return
 	}
 	f.level, f.partition, f.offset = e.Level, e.Partition, offset
