@@ -42,6 +42,7 @@ type Broker struct {
 	member   *member
 	role     *role
 	loads    loads
+	sampled  chan struct{} // holds a token when there are new loads to report
 	opening  opening
 	metrics  *metrics
 	server   *grpc.Server
@@ -68,7 +69,7 @@ func Start(ctx context.Context, cfg Config) (*Broker, error) {
 	cfg = cfg.withDefaults()
 	b := &Broker{
 		cfg: cfg, log: cfg.Logger.With("broker", cfg.Advertise), clock: cfg.Clock,
-		tasks: background.New(), ending: make(chan struct{}), drained: make(chan struct{}),
+		tasks: background.New(), ending: make(chan struct{}), drained: make(chan struct{}), sampled: make(chan struct{}, 1),
 		shared: seglog.NewShared(seglog.SharedOptions{Buffer: cfg.Memory * 3 / 8, Replica: cfg.Memory / 4, Cache: cfg.Memory * 3 / 8, Registerer: cfg.Registerer}),
 	}
 	b.member = newMember(b, cfg.ID)
@@ -85,6 +86,7 @@ func Start(ctx context.Context, cfg Config) (*Broker, error) {
 	b.serve()
 	b.tasks.Go(b.role.run)
 	b.tasks.Go(b.sampleLoop)
+	b.tasks.Go(b.reportLoads)
 	b.tasks.Go(b.member.run)
 	b.tasks.Go(b.member.watch)
 	b.tasks.Go(b.probe)

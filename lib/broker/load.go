@@ -2,44 +2,12 @@ package broker
 
 import (
 	"context"
-	"math"
 	"sync"
 	"time"
 
 	"github.com/seaweedmq/smq/lib/background"
-	"github.com/seaweedmq/smq/lib/seglog"
 	"github.com/seaweedmq/smq/lib/smqpb"
 )
-
-// Loads are sampled every sampleEvery, and averaged over about rateWindow.
-const (
-	sampleEvery = time.Second
-	rateWindow  = 5 * time.Second
-)
-
-// rate is a segment's load, as an average that forgets.
-type rate struct {
-	mu       sync.Mutex
-	last     seglog.Stats
-	messages float64 // per second
-	bytes    float64 // per second
-}
-
-// sample takes in what the segment holds now, dt after the last time.
-func (r *rate) sample(now seglog.Stats, dt time.Duration) {
-	weight := 1 - math.Exp(-dt.Seconds()/rateWindow.Seconds())
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.messages += weight * (float64(now.Messages-r.last.Messages)/dt.Seconds() - r.messages)
-	r.bytes += weight * (float64(now.Bytes-r.last.Bytes)/dt.Seconds() - r.bytes)
-	r.last = now
-}
-
-func (r *rate) now() (messages, bytes float64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.messages, r.bytes
-}
 
 // loads is what the broker as a whole tells the cluster of its load.
 type loads struct {
@@ -55,24 +23,29 @@ func (l *loads) get() *smqpb.Load {
 
 // sampleLoop samples the loads until ctx ends.
 func (b *Broker) sampleLoop(ctx context.Context) {
-	for last := time.Now(); background.Wait(ctx, sampleEvery) == nil; {
-		now := time.Now()
-		b.sample(now.Sub(last))
-		last = now
+	for background.Wait(ctx, sampleEvery) == nil {
+		b.sample(time.Now())
+		select {
+		case b.sampled <- struct{}{}:
+		default: // the last report is still under way
+		}
 	}
 }
 
-func (b *Broker) sample(dt time.Duration) {
+func (b *Broker) sample(now time.Time) {
 	total := &smqpb.Load{MemoryLimit: uint64(b.cfg.Memory)}
 	var oldest time.Duration
 	own := b.segments()
+	own.expire(now)
 	for _, s := range own.snapshot() {
 		stats := s.log.Stats()
-		s.rate.sample(stats, dt)
-		messages, bytes := s.rate.now()
+		if stats.State == "open" {
+			s.rates.sample(s.log, now) // else it keeps its last rates, for its successors
+		}
+		rate := s.rates.now()
 		total.Segments++
-		total.MessagesPerSecond += messages
-		total.BytesPerSecond += bytes
+		total.MessagesPerSecond += rate.messages
+		total.BytesPerSecond += rate.bytes
 		total.MemoryUsed += uint64(stats.Buffered)
 		oldest = max(oldest, stats.OldestUnsent)
 		if stats.OldestUnsent > b.cfg.StuckAfter {
@@ -80,6 +53,8 @@ func (b *Broker) sample(dt time.Duration) {
 		}
 	}
 	b.metrics.segments.Set(float64(total.Segments))
+	b.metrics.offeredMessages.Set(total.MessagesPerSecond)
+	b.metrics.offeredBytes.Set(total.BytesPerSecond)
 	b.metrics.flushLag.Set(oldest.Seconds())
 	b.loads.mu.Lock()
 	defer b.loads.mu.Unlock()
@@ -89,7 +64,7 @@ func (b *Broker) sample(dt time.Duration) {
 // status describes the segment.
 func (s *segment) status() *smqpb.SegmentStatus {
 	stats, i := s.log.Stats(), s.log.Ident()
-	messages, bytes := s.rate.now()
+	rate := s.rates.now()
 	storeError := ""
 	if err := troubleOf(stats); err != nil {
 		storeError = err.Error()
@@ -100,7 +75,7 @@ func (s *segment) status() *smqpb.SegmentStatus {
 	return &smqpb.SegmentStatus{
 		Topic: i.Topic.String(), TopicId: string(i.TopicID), Segment: uint64(i.Segment), Lo: i.Range.Lo, Hi: i.Range.Hi,
 		State: stats.State, Chunks: stats.Chunks, Bytes: stats.Bytes, Messages: stats.Messages, Buffered: uint64(stats.Buffered),
-		MessagesPerSecond: messages, BytesPerSecond: bytes,
+		MessagesPerSecond: rate.messages, BytesPerSecond: rate.bytes,
 		OldestUnstoredMs: uint64(stats.OldestUnsent.Milliseconds()), StoreError: storeError,
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seaweedmq/smq/lib/seglog"
 	"github.com/seaweedmq/smq/lib/smqpb"
 )
 
@@ -100,23 +99,4 @@ func TestWhoLeads(t *testing.T) {
 	m.observe(nil)
 	grant(info(5, "a", "b", "c"))
 	expect(5, 3)
-}
-
-func TestRatesForget(t *testing.T) {
-	var r rate
-	total := seglog.Stats{}
-	for range 60 {
-		total.Messages += 1000
-		total.Bytes += 50_000
-		r.sample(total, time.Second)
-	}
-	if messages, bytes := r.now(); messages < 990 || messages > 1000 || bytes < 49_500 || bytes > 50_000 {
-		t.Fatalf("%v messages/s, %v bytes/s", messages, bytes)
-	}
-	for range 60 {
-		r.sample(total, time.Second)
-	}
-	if messages, bytes := r.now(); messages > 1 || bytes > 50 {
-		t.Fatalf("a minute later: %v messages/s, %v bytes/s", messages, bytes)
-	}
 }

@@ -14,6 +14,8 @@ type metrics struct {
 	servedBytes     prometheus.Counter
 	streams         *prometheus.GaugeVec
 	segments        prometheus.Gauge
+	offeredMessages prometheus.Gauge
+	offeredBytes    prometheus.Gauge
 	flushLag        prometheus.Gauge
 	leading         prometheus.Gauge
 	leased          prometheus.GaugeFunc
@@ -37,9 +39,11 @@ func newMetrics(r prometheus.Registerer, leased func() bool) *metrics {
 		servedBytes:   counter("smq_served_bytes_total", "Bytes of batches sent to subscribers."),
 		streams: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "smq_streams", Help: "Open streams, by kind."}, []string{"kind"}),
-		segments: gauge("smq_segments", "Segments that this broker owns and has open."),
-		flushLag: gauge("smq_flush_lag_seconds", "Age of the oldest batch that is received and not stored."),
-		leading:  gauge("smq_leading", "1 while this broker leads the cluster."),
+		segments:        gauge("smq_segments", "Segments that this broker owns and has open."),
+		offeredMessages: gauge("smq_segments_messages_per_second", "Messages that this broker's segments take in a second, lately, all together."),
+		offeredBytes:    gauge("smq_segments_bytes_per_second", "Bytes that this broker's segments take in a second, lately, all together."),
+		flushLag:        gauge("smq_flush_lag_seconds", "Age of the oldest batch that is received and not stored."),
+		leading:         gauge("smq_leading", "1 while this broker leads the cluster."),
 		leased: prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "smq_leased", Help: "1 while this broker's lease is valid by its own clock."}, func() float64 {
 			if leased() {
@@ -50,7 +54,7 @@ func newMetrics(r prometheus.Registerer, leased func() bool) *metrics {
 	}
 	if r != nil {
 		r.MustRegister(m.receivedBatches, m.receivedBytes, m.acked, m.refused, m.unacked, m.servedBatches, m.servedBytes,
-			m.streams, m.segments, m.flushLag, m.leading, m.leased)
+			m.streams, m.segments, m.offeredMessages, m.offeredBytes, m.flushLag, m.leading, m.leased)
 	}
 	return m
 }

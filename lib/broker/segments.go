@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/seaweedmq/smq/lib/catalog"
 	"github.com/seaweedmq/smq/lib/layout"
@@ -29,8 +30,9 @@ type segments struct {
 
 	mu     sync.Mutex
 	byKey  map[segmentKey]*segment
-	ending bool          // no more are opened
-	empty  chan struct{} // closed when ending and none is left
+	past   map[segmentKey]*rates // of segments that have left byKey lately
+	ending bool                  // no more are opened
+	empty  chan struct{}         // closed when ending and none is left
 }
 
 // segment is one that the broker owns: open, being opened, or sealed and still
@@ -41,7 +43,7 @@ type segment struct {
 	ready chan struct{} // closed when log and err are set
 	log   *seglog.Log
 	err   error
-	rate  rate
+	rates rates
 
 	end       chan layout.Cause // asks for the segment's end, once
 	requested atomic.Bool       // somebody who will change the layout has asked for its end
@@ -51,7 +53,7 @@ type segment struct {
 }
 
 func newSegments(b *Broker, self smq.BrokerID) *segments {
-	return &segments{b: b, self: self, links: newLinks(b, self), byKey: make(map[segmentKey]*segment), empty: make(chan struct{})}
+	return &segments{b: b, self: self, links: newLinks(b, self), byKey: make(map[segmentKey]*segment), past: make(map[segmentKey]*rates), empty: make(chan struct{})}
 }
 
 // get returns a segment that the broker owns, opening it if need be.
@@ -117,6 +119,10 @@ func (ss *segments) remove(s *segment) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	delete(ss.byKey, s.key)
+	if s.err == nil {
+		ss.past[s.key] = &s.rates
+		s.rates.touch(time.Now())
+	}
 	close(s.gone)
 	ss.settle()
 }
@@ -154,6 +160,7 @@ func (ss *segments) open(ctx context.Context, s *segment) (*seglog.Log, error) {
 	switch {
 	case err == nil:
 		ss.b.opening.worked()
+		ss.measure(s, listed)
 		ss.links.attach(t, listed, log, func() { s.finish(layout.Failover) })
 		ss.b.log.Info("segment opened", "topic", t.Topic.String(), "segment", listed.ID, "range", listed.Range.String())
 		return log, nil
