@@ -67,7 +67,9 @@ func (m *Memory) follow(l Layout, now int64) {
 		switch {
 		case len(old) > 0 && old[0].segment == s.ID:
 			k = old[0]
-			k.below = 0 // its neighbour may be another one
+			if len(old) < 2 || i+1 == len(l.Segments) || old[1].segment != l.Segments[i+1].ID {
+				k.below = 0 // its neighbour is another one
+			}
 		case len(old) > 0 && old[0].span == s.Range && stepped && !l.Cause.disturbs():
 			k.changed, k.merged = old[0].changed, old[0].merged
 		case !known:
@@ -99,8 +101,8 @@ type regrets struct {
 }
 
 const (
-	regretWithin = 2 * time.Minute  // a split so soon after a merge undoes it
-	regretLasts  = 15 * time.Minute // then one level is forgiven
+	regretWithin = time.Minute      // a split so soon after a merge undoes it
+	regretLasts  = 30 * time.Minute // then one level is forgiven
 	maxRegrets   = 4                // 16 times as patient
 )
 

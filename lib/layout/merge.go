@@ -52,10 +52,14 @@ type pair struct {
 	quiet    bool    // they have been below half the threshold for long enough
 }
 
+// mergeNearly is the share of the time to wait after which neighbours go along
+// when others are due: one change is better than two.
+const mergeNearly = 0.75
+
 // pairs are the neighbours that may be merged now.
 func (p *planner) pairs() []pair {
 	var out []pair
-	wait := int64(p.mergeAfter())
+	wait := int64(mergeNearly * float64(p.mergeAfter()))
 	force := p.low > p.most
 	could := p.mergeable(0)
 	for i := range len(p.Memory.marks) - 1 {

@@ -2,7 +2,6 @@ package layout
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
@@ -233,7 +232,3 @@ func (p *planner) decide(cause Cause, from, to int, ranges []smq.Range, loads []
 // merged segments may carry than the least loaded broker and still get the
 // whole: these are light.
 const mergeSlack = 1e6
-
-func (p *planner) note(i int, format string, args ...any) {
-	p.notes = append(p.notes, Note{Segment: p.Layout.Segments[i].ID, Text: fmt.Sprintf(format, args...)})
-}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"time"
 
@@ -43,6 +44,7 @@ func (t Transfer) Decision() Decision {
 type Balance struct {
 	since time.Time // since when the brokers have been unequal
 	moved time.Time // when something was moved last
+	total float64   // all brokers' traffic at the last look
 }
 
 const (
@@ -51,6 +53,9 @@ const (
 	unequalBy, unequalAt = 0.3, 4e6
 	// A move has to take this share of what the two brokers differ by.
 	moveWorth = 0.1
+	// While all traffic changes by more than this share from look to look,
+	// averages that are of different ages say nothing about who carries more.
+	steadyWithin = 0.1
 	// movesAtOnce is how many segments are moved in a round.
 	movesAtOnce = 4
 	// Rounds begin when brokers have been unequal for a while, and wait for
@@ -63,17 +68,21 @@ const (
 // enough moves a few segments from those that carry most to those that carry
 // least. Of a broker's segments the heaviest that fits goes first: one that
 // leaves the receiver with no more than the giver, so that none is ever moved
-// back. Only traffic counts; silent segments stay where they are.
+// back. Only traffic counts; silent segments stay where they are. It is meant to
+// be called every second.
 //
 // candidates (see Candidate) are only asked for when something is to be moved.
 // e is updated with the brokers for this round, as for Plan, and takes in what
 // is decided.
 func Rebalance(e *Expected, candidates iter.Seq[Candidate], m Balance, now time.Time) ([]Transfer, Balance) {
-	if _, _, unequal := e.extremes(); !unequal {
+	_, _, total, unequal := e.extremes()
+	unsteady := math.Abs(total-m.total) > steadyWithin*total
+	m.total = total
+	switch {
+	case !unequal:
 		m.since = time.Time{}
 		return nil, m
-	}
-	if m.since.IsZero() || now.Before(m.since) {
+	case m.since.IsZero() || now.Before(m.since) || unsteady:
 		m.since = now
 	}
 	if now.Sub(m.since) < unequalAfter || !m.moved.IsZero() && now.Sub(m.moved) < moveEvery && !now.Before(m.moved) {
@@ -105,10 +114,10 @@ func (e *Expected) traffic(b Broker) float64 {
 	return e.cost(b)
 }
 
-// extremes are the brokers that carry most and least, and whether that is too
-// unequal.
-func (e *Expected) extremes() (most, least Broker, unequal bool) {
-	sum, n := 0.0, 0
+// extremes are the brokers that carry most and least, what all carry, and
+// whether that is too unequal.
+func (e *Expected) extremes() (most, least Broker, total float64, unequal bool) {
+	n := 0
 	for _, b := range e.brokers {
 		if !b.Takes() {
 			continue
@@ -120,18 +129,18 @@ func (e *Expected) extremes() (most, least Broker, unequal bool) {
 		if n == 0 || t < e.traffic(least) || t == e.traffic(least) && b.ID < least.ID {
 			least = b
 		}
-		sum, n = sum+t, n+1
+		total, n = total+t, n+1
 	}
 	if n < 2 {
-		return most, least, false
+		return most, least, total, false
 	}
-	average, top := sum/float64(n), e.traffic(most)
-	return most, least, top > (1+unequalBy)*average && top-average > unequalAt
+	average, top := total/float64(n), e.traffic(most)
+	return most, least, total, top > (1+unequalBy)*average && top-average > unequalAt
 }
 
 // transfer finds the next segment to move, and takes it out of the candidates.
 func (e *Expected) transfer(byOwner map[smq.BrokerID][]Candidate) (Transfer, bool) {
-	from, to, unequal := e.extremes()
+	from, to, _, unequal := e.extremes()
 	if !unequal {
 		return Transfer{}, false
 	}

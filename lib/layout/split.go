@@ -3,10 +3,8 @@ package layout
 import (
 	"cmp"
 	"fmt"
-	"slices"
+	"math"
 	"time"
-
-	"github.com/seaweedmq/smq/lib/smq"
 )
 
 const (
@@ -25,76 +23,133 @@ const (
 	alone = 2
 )
 
+// cleft is a segment that is to be split.
+type cleft struct {
+	at     int // index in the layout
+	load   SegmentLoad
+	ahead  Load
+	w      weights
+	wanted int // pieces
+	pieces int // for which there is room
+}
+
 // split divides the segments that have been above the threshold for long
-// enough, the most loaded first.
+// enough. When there is no room for all the pieces, the most loaded get theirs
+// first.
 func (p *planner) split() {
 	if !p.hot {
 		return
 	}
-	var over []int
+	var clefts []cleft
 	for i := range p.Memory.marks {
 		if k := &p.Memory.marks[i]; p.above(k) && k.tried != p.now {
-			over = append(over, i)
+			if c, ok := p.cleft(i); ok {
+				clefts = append(clefts, c)
+			}
 		}
 	}
-	pressure := func(i int) float64 {
-		l, _ := p.load(i)
-		return p.Policy.pressure(l)
-	}
-	slices.SortStableFunc(over, func(a, b int) int { return cmp.Compare(pressure(b), pressure(a)) })
-	for _, i := range over {
-		p.splitOne(i)
+	p.allot(clefts)
+	for i := range clefts {
+		p.splitOne(&clefts[i])
 	}
 }
 
-func (p *planner) splitOne(i int) {
-	s, k := p.Layout.Segments[i], &p.Memory.marks[i]
-	load := p.Loads[s.ID]
-	ahead := k.trend.ahead(load.Load, p.now)
-	if p.Policy.pressure(ahead) <= 1 {
-		return // it is over
+// cleft looks at a segment above the threshold. It reports false when it stays
+// whole.
+func (p *planner) cleft(i int) (cleft, bool) {
+	s := p.Layout.Segments[i]
+	c := cleft{at: i, load: p.Loads[s.ID], pieces: 1}
+	c.ahead = p.Memory.marks[i].trend.ahead(c.load.Load, p.now)
+	if p.Policy.pressure(c.ahead) <= 1 {
+		return c, false // it is over
 	}
-	rate, limit := p.Policy.rate(load.Load, 1)
-	w := weigh(s.Range, load.Partitions, p.Policy.leading(load.Load))
-	if why := p.whole(i, &w); why != "" {
-		p.note(i, "%s, above %s: %s", rate, limit, why)
+	c.w = weigh(s.Range, c.load.Partitions, p.Policy.leading(c.load.Load))
+	if why := p.whole(&c); why != "" {
+		p.noteAbove(&c, why)
+		return c, false
+	}
+	c.wanted = p.wanted(&c)
+	return c, p.may(i)
+}
+
+// allot gives the topic's room to those that are to be split, piece by piece.
+func (p *planner) allot(clefts []cleft) {
+	left := func(c *cleft) float64 { return p.Policy.pressure(c.ahead) / float64(c.pieces) }
+	for room := p.room(); room > 0; room-- {
+		var worst *cleft
+		for i := range clefts {
+			if c := &clefts[i]; c.pieces < c.wanted && (worst == nil || left(c) > left(worst)) {
+				worst = c
+			}
+		}
+		if worst == nil {
+			return
+		}
+		worst.pieces++
+	}
+}
+
+func (p *planner) splitOne(c *cleft) {
+	if c.pieces == 1 {
+		p.noteAbove(c, p.full())
 		return
 	}
-	if !p.may(i) {
-		return
-	}
-	ranges := p.piecesOf(&w, load.Load, ahead, p.room()+1)
-	if !p.relieves(&w, w.heaviest(ranges), load.Load) {
-		p.note(i, "%s, above %s: there is no room for enough segments beside the topic's %d", rate, limit, p.high)
+	ranges := c.w.cut(c.pieces)
+	if heaviest := c.w.heaviest(ranges); !p.relieves(c, heaviest) {
+		why := p.full()
+		if c.pieces == c.wanted {
+			why = c.w.hotKey()
+		}
+		p.noteAbove(c, why)
 		return
 	}
 	loads := make([]Load, len(ranges))
-	grown := max(1, p.Policy.pressure(ahead)/p.Policy.pressure(load.Load))
 	for j, r := range ranges {
-		loads[j] = Expect(0, r, load).Scale(grown)
+		loads[j] = Expect(0, r, c.load).Scale(p.grows(c))
 	}
-	p.Memory.regrets.split(*k, p.now)
+	k := p.Memory.marks[c.at]
+	p.Memory.regrets.split(k, p.now)
+	rate, limit := p.Policy.rate(c.load.Load, 1)
 	lasted := time.Duration(p.now - k.above).Round(time.Second)
-	p.decide(Split, i, i+1, ranges, loads, fmt.Sprintf("%s, above %s for %v", rate, limit, lasted))
+	p.decide(Split, c.at, c.at+1, ranges, loads, fmt.Sprintf("%s, above %s for %v", rate, limit, lasted))
 }
 
 // whole says why a segment that is above the threshold stays whole, or nothing.
-func (p *planner) whole(i int, w *weights) string {
-	s, k := p.Layout.Segments[i], &p.Memory.marks[i]
+func (p *planner) whole(c *cleft) string {
+	r, k := p.Layout.Segments[c.at].Range, &p.Memory.marks[c.at]
 	since := time.Duration(p.now - k.changed)
 	switch {
-	case s.Range.Len() == 1:
-		return fmt.Sprintf("partition %d is all that it has, and is not divided", s.Range.Lo)
-	case len(w.at) > 0 && !p.relieves(w, w.top, p.Loads[s.ID].Load):
-		return fmt.Sprintf("partition %d alone carries %.0f %%: a hot key", w.at[w.topAt], 100*w.top/w.sum)
+	case r.Len() == 1:
+		return fmt.Sprintf("partition %d is all that it has, and is not divided", r.Lo)
+	case len(c.w.at) > 0 && !p.relieves(c, c.w.top):
+		return c.w.hotKey()
 	case k.changed != 0 && since < p.Policy.CoolDown:
 		return fmt.Sprintf("it changed %v ago, the cool-down is %v", since.Round(time.Second), p.Policy.CoolDown)
-	case p.high >= p.most:
-		return fmt.Sprintf("the topic has the most segments that it may have, %d", p.most)
 	case p.room() < 1:
-		return fmt.Sprintf("there is one broker only, which has %d segments of the topic", p.high)
+		return p.full()
 	}
 	return ""
+}
+
+// full says why the topic gets no more segments.
+func (p *planner) full() string {
+	if p.high >= p.most || p.Expected.takers() != 1 {
+		return fmt.Sprintf("the topic may have no more than %d segments", p.most)
+	}
+	return fmt.Sprintf("there is one broker only, which gets no more than %d segments of a topic", alone)
+}
+
+func (w *weights) hotKey() string {
+	return fmt.Sprintf("partition %d alone carries %.0f %%: a hot key", w.at[w.topAt], 100*w.top/w.sum)
+}
+
+// noteAbove notes why nothing is done about a segment above the threshold.
+func (p *planner) noteAbove(c *cleft, why string) {
+	rate, limit := p.Policy.rate(c.load.Load, 1)
+	p.notes = append(p.notes, Note{
+		Segment: p.Layout.Segments[c.at].ID,
+		Text:    fmt.Sprintf("%s, above %s: %s", rate, limit, why),
+	})
 }
 
 // room is how many more segments the topic may get because of its load.
@@ -105,11 +160,29 @@ func (p *planner) room() int {
 	return p.most - p.high
 }
 
+// grows is by how much more traffic is to be expected than is measured.
+func (p *planner) grows(c *cleft) float64 {
+	return max(1, p.Policy.pressure(c.ahead)/p.Policy.pressure(c.load.Load))
+}
+
+// unit is one threshold in what the segment's partitions are weighed in.
+func (p *planner) unit(c *cleft) float64 { return c.w.sum / p.Policy.pressure(c.load.Load) }
+
 // relieves reports whether it is worth a split when the heaviest piece weighs
 // so much.
-func (p *planner) relieves(w *weights, heaviest float64, l Load) bool {
-	off := w.sum - heaviest
-	return off >= relief*w.sum || off >= reliefOf*p.unit(w, l)
+func (p *planner) relieves(c *cleft, heaviest float64) bool {
+	off := c.w.sum - heaviest
+	return off >= relief*c.w.sum || off >= reliefOf*p.unit(c)
+}
+
+// wanted is how many pieces the load is heading for.
+func (p *planner) wanted(c *cleft) int {
+	if len(c.w.at) == 0 { // nothing is known of its partitions
+		return int(max(2, min(math.Ceil(p.Policy.pressure(c.ahead)/pieceOf), float64(c.w.span.Len()))))
+	}
+	unit := p.unit(c)
+	limit := max(pieceOf*unit/p.grows(c), c.w.top+min(hotAlone*c.w.top, hotAloneOf*unit))
+	return max(2, c.w.pieces(limit))
 }
 
 // leading is the dimension in which the load is nearest to the threshold.
@@ -119,22 +192,6 @@ func (p Policy) leading(l Load) func(Load) float64 {
 	}
 	return func(l Load) float64 { return l.Bytes }
 }
-
-// piecesOf divides a segment of the given load, which is heading for another,
-// into as many pieces as that one asks for.
-func (p *planner) piecesOf(w *weights, now, ahead Load, most int) []smq.Range {
-	threshold := p.unit(w, now) // in what w counts
-	grown := max(1, p.Policy.pressure(ahead)/p.Policy.pressure(now))
-	limit := max(pieceOf*threshold/grown, w.top+min(hotAlone*w.top, hotAloneOf*threshold))
-	n := w.pieces(limit)
-	if len(w.at) == 0 { // nothing is known of its partitions
-		n = int(min(p.Policy.pressure(ahead)/pieceOf, float64(w.span.Len())))
-	}
-	return w.cut(min(max(n, 2), most))
-}
-
-// unit is one threshold in what w counts.
-func (p *planner) unit(w *weights, l Load) float64 { return w.sum / p.Policy.pressure(l) }
 
 // fill splits the largest segments, measured or not, until there are as many
 // as the topic is to have at least.
