@@ -826,6 +826,207 @@ func (*AnnounceResponse) Descriptor() ([]byte, []int) {
 	return file_smqpb_master_proto_rawDescGZIP(), []int{10}
 }
 
+type AddMasterRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"` // raft address, host:port
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddMasterRequest) Reset() {
+	*x = AddMasterRequest{}
+	mi := &file_smqpb_master_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddMasterRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddMasterRequest) ProtoMessage() {}
+
+func (x *AddMasterRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_smqpb_master_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddMasterRequest.ProtoReflect.Descriptor instead.
+func (*AddMasterRequest) Descriptor() ([]byte, []int) {
+	return file_smqpb_master_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *AddMasterRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+type AddMasterResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Changed       bool                   `protobuf:"varint,1,opt,name=changed,proto3" json:"changed,omitempty"` // false: it was a member with a vote already
+	Masters       []*MasterInfo          `protobuf:"bytes,2,rep,name=masters,proto3" json:"masters,omitempty"`  // from now on
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddMasterResponse) Reset() {
+	*x = AddMasterResponse{}
+	mi := &file_smqpb_master_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddMasterResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddMasterResponse) ProtoMessage() {}
+
+func (x *AddMasterResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_smqpb_master_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddMasterResponse.ProtoReflect.Descriptor instead.
+func (*AddMasterResponse) Descriptor() ([]byte, []int) {
+	return file_smqpb_master_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *AddMasterResponse) GetChanged() bool {
+	if x != nil {
+		return x.Changed
+	}
+	return false
+}
+
+func (x *AddMasterResponse) GetMasters() []*MasterInfo {
+	if x != nil {
+		return x.Masters
+	}
+	return nil
+}
+
+type RemoveMasterRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"` // raft or gRPC address, host:port
+	// Also when no further master may be lost then.
+	Force         bool `protobuf:"varint,2,opt,name=force,proto3" json:"force,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveMasterRequest) Reset() {
+	*x = RemoveMasterRequest{}
+	mi := &file_smqpb_master_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveMasterRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveMasterRequest) ProtoMessage() {}
+
+func (x *RemoveMasterRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_smqpb_master_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveMasterRequest.ProtoReflect.Descriptor instead.
+func (*RemoveMasterRequest) Descriptor() ([]byte, []int) {
+	return file_smqpb_master_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *RemoveMasterRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *RemoveMasterRequest) GetForce() bool {
+	if x != nil {
+		return x.Force
+	}
+	return false
+}
+
+type RemoveMasterResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Changed       bool                   `protobuf:"varint,1,opt,name=changed,proto3" json:"changed,omitempty"` // false: it was no member
+	Masters       []*MasterInfo          `protobuf:"bytes,2,rep,name=masters,proto3" json:"masters,omitempty"`  // from now on
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveMasterResponse) Reset() {
+	*x = RemoveMasterResponse{}
+	mi := &file_smqpb_master_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveMasterResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveMasterResponse) ProtoMessage() {}
+
+func (x *RemoveMasterResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_smqpb_master_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveMasterResponse.ProtoReflect.Descriptor instead.
+func (*RemoveMasterResponse) Descriptor() ([]byte, []int) {
+	return file_smqpb_master_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *RemoveMasterResponse) GetChanged() bool {
+	if x != nil {
+		return x.Changed
+	}
+	return false
+}
+
+func (x *RemoveMasterResponse) GetMasters() []*MasterInfo {
+	if x != nil {
+		return x.Masters
+	}
+	return nil
+}
+
 var File_smqpb_master_proto protoreflect.FileDescriptor
 
 const file_smqpb_master_proto_rawDesc = "" +
@@ -898,12 +1099,25 @@ const file_smqpb_master_proto_rawDesc = "" +
 	"raft_index\x18\b \x01(\x04R\traftIndex\"=\n" +
 	"\x0fAnnounceRequest\x12*\n" +
 	"\x06master\x18\x01 \x01(\v2\x12.smq.v1.MasterInfoR\x06master\"\x12\n" +
-	"\x10AnnounceResponse2\xec\x01\n" +
+	"\x10AnnounceResponse\"\"\n" +
+	"\x10AddMasterRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"[\n" +
+	"\x11AddMasterResponse\x12\x18\n" +
+	"\achanged\x18\x01 \x01(\bR\achanged\x12,\n" +
+	"\amasters\x18\x02 \x03(\v2\x12.smq.v1.MasterInfoR\amasters\";\n" +
+	"\x13RemoveMasterRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
+	"\x05force\x18\x02 \x01(\bR\x05force\"^\n" +
+	"\x14RemoveMasterResponse\x12\x18\n" +
+	"\achanged\x18\x01 \x01(\bR\achanged\x12,\n" +
+	"\amasters\x18\x02 \x03(\v2\x12.smq.v1.MasterInfoR\amasters2\xf9\x02\n" +
 	"\x06Master\x12,\n" +
 	"\x04Join\x12\x11.smq.v1.Heartbeat\x1a\r.smq.v1.Grant(\x010\x01\x126\n" +
 	"\aCluster\x12\x16.smq.v1.ClusterRequest\x1a\x13.smq.v1.ClusterInfo\x12=\n" +
 	"\fWatchCluster\x12\x16.smq.v1.ClusterRequest\x1a\x13.smq.v1.ClusterInfo0\x01\x12=\n" +
-	"\bAnnounce\x12\x17.smq.v1.AnnounceRequest\x1a\x18.smq.v1.AnnounceResponseB$Z\"github.com/seaweedmq/smq/lib/smqpbb\x06proto3"
+	"\bAnnounce\x12\x17.smq.v1.AnnounceRequest\x1a\x18.smq.v1.AnnounceResponse\x12@\n" +
+	"\tAddMaster\x12\x18.smq.v1.AddMasterRequest\x1a\x19.smq.v1.AddMasterResponse\x12I\n" +
+	"\fRemoveMaster\x12\x1b.smq.v1.RemoveMasterRequest\x1a\x1c.smq.v1.RemoveMasterResponseB$Z\"github.com/seaweedmq/smq/lib/smqpbb\x06proto3"
 
 var (
 	file_smqpb_master_proto_rawDescOnce sync.Once
@@ -917,19 +1131,23 @@ func file_smqpb_master_proto_rawDescGZIP() []byte {
 	return file_smqpb_master_proto_rawDescData
 }
 
-var file_smqpb_master_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_smqpb_master_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_smqpb_master_proto_goTypes = []any{
-	(*Heartbeat)(nil),        // 0: smq.v1.Heartbeat
-	(*Hello)(nil),            // 1: smq.v1.Hello
-	(*Load)(nil),             // 2: smq.v1.Load
-	(*Grant)(nil),            // 3: smq.v1.Grant
-	(*LeaderInfo)(nil),       // 4: smq.v1.LeaderInfo
-	(*BrokerInfo)(nil),       // 5: smq.v1.BrokerInfo
-	(*MasterInfo)(nil),       // 6: smq.v1.MasterInfo
-	(*ClusterRequest)(nil),   // 7: smq.v1.ClusterRequest
-	(*ClusterInfo)(nil),      // 8: smq.v1.ClusterInfo
-	(*AnnounceRequest)(nil),  // 9: smq.v1.AnnounceRequest
-	(*AnnounceResponse)(nil), // 10: smq.v1.AnnounceResponse
+	(*Heartbeat)(nil),            // 0: smq.v1.Heartbeat
+	(*Hello)(nil),                // 1: smq.v1.Hello
+	(*Load)(nil),                 // 2: smq.v1.Load
+	(*Grant)(nil),                // 3: smq.v1.Grant
+	(*LeaderInfo)(nil),           // 4: smq.v1.LeaderInfo
+	(*BrokerInfo)(nil),           // 5: smq.v1.BrokerInfo
+	(*MasterInfo)(nil),           // 6: smq.v1.MasterInfo
+	(*ClusterRequest)(nil),       // 7: smq.v1.ClusterRequest
+	(*ClusterInfo)(nil),          // 8: smq.v1.ClusterInfo
+	(*AnnounceRequest)(nil),      // 9: smq.v1.AnnounceRequest
+	(*AnnounceResponse)(nil),     // 10: smq.v1.AnnounceResponse
+	(*AddMasterRequest)(nil),     // 11: smq.v1.AddMasterRequest
+	(*AddMasterResponse)(nil),    // 12: smq.v1.AddMasterResponse
+	(*RemoveMasterRequest)(nil),  // 13: smq.v1.RemoveMasterRequest
+	(*RemoveMasterResponse)(nil), // 14: smq.v1.RemoveMasterResponse
 }
 var file_smqpb_master_proto_depIdxs = []int32{
 	1,  // 0: smq.v1.Heartbeat.hello:type_name -> smq.v1.Hello
@@ -941,19 +1159,25 @@ var file_smqpb_master_proto_depIdxs = []int32{
 	5,  // 6: smq.v1.ClusterInfo.brokers:type_name -> smq.v1.BrokerInfo
 	6,  // 7: smq.v1.ClusterInfo.masters:type_name -> smq.v1.MasterInfo
 	6,  // 8: smq.v1.AnnounceRequest.master:type_name -> smq.v1.MasterInfo
-	0,  // 9: smq.v1.Master.Join:input_type -> smq.v1.Heartbeat
-	7,  // 10: smq.v1.Master.Cluster:input_type -> smq.v1.ClusterRequest
-	7,  // 11: smq.v1.Master.WatchCluster:input_type -> smq.v1.ClusterRequest
-	9,  // 12: smq.v1.Master.Announce:input_type -> smq.v1.AnnounceRequest
-	3,  // 13: smq.v1.Master.Join:output_type -> smq.v1.Grant
-	8,  // 14: smq.v1.Master.Cluster:output_type -> smq.v1.ClusterInfo
-	8,  // 15: smq.v1.Master.WatchCluster:output_type -> smq.v1.ClusterInfo
-	10, // 16: smq.v1.Master.Announce:output_type -> smq.v1.AnnounceResponse
-	13, // [13:17] is the sub-list for method output_type
-	9,  // [9:13] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	6,  // 9: smq.v1.AddMasterResponse.masters:type_name -> smq.v1.MasterInfo
+	6,  // 10: smq.v1.RemoveMasterResponse.masters:type_name -> smq.v1.MasterInfo
+	0,  // 11: smq.v1.Master.Join:input_type -> smq.v1.Heartbeat
+	7,  // 12: smq.v1.Master.Cluster:input_type -> smq.v1.ClusterRequest
+	7,  // 13: smq.v1.Master.WatchCluster:input_type -> smq.v1.ClusterRequest
+	9,  // 14: smq.v1.Master.Announce:input_type -> smq.v1.AnnounceRequest
+	11, // 15: smq.v1.Master.AddMaster:input_type -> smq.v1.AddMasterRequest
+	13, // 16: smq.v1.Master.RemoveMaster:input_type -> smq.v1.RemoveMasterRequest
+	3,  // 17: smq.v1.Master.Join:output_type -> smq.v1.Grant
+	8,  // 18: smq.v1.Master.Cluster:output_type -> smq.v1.ClusterInfo
+	8,  // 19: smq.v1.Master.WatchCluster:output_type -> smq.v1.ClusterInfo
+	10, // 20: smq.v1.Master.Announce:output_type -> smq.v1.AnnounceResponse
+	12, // 21: smq.v1.Master.AddMaster:output_type -> smq.v1.AddMasterResponse
+	14, // 22: smq.v1.Master.RemoveMaster:output_type -> smq.v1.RemoveMasterResponse
+	17, // [17:23] is the sub-list for method output_type
+	11, // [11:17] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_smqpb_master_proto_init() }
@@ -967,7 +1191,7 @@ func file_smqpb_master_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_smqpb_master_proto_rawDesc), len(file_smqpb_master_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   11,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

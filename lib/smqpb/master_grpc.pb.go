@@ -25,6 +25,8 @@ const (
 	Master_Cluster_FullMethodName      = "/smq.v1.Master/Cluster"
 	Master_WatchCluster_FullMethodName = "/smq.v1.Master/WatchCluster"
 	Master_Announce_FullMethodName     = "/smq.v1.Master/Announce"
+	Master_AddMaster_FullMethodName    = "/smq.v1.Master/AddMaster"
+	Master_RemoveMaster_FullMethodName = "/smq.v1.Master/RemoveMaster"
 )
 
 // MasterClient is the client API for Master service.
@@ -42,6 +44,15 @@ type MasterClient interface {
 	WatchCluster(ctx context.Context, in *ClusterRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ClusterInfo], error)
 	// Announce tells the leading master another master's addresses.
 	Announce(ctx context.Context, in *AnnounceRequest, opts ...grpc.CallOption) (*AnnounceResponse, error)
+	// AddMaster makes a master that waits to join a member with a vote; it answers
+	// when it is one. The leading master answers, the others refuse with "not
+	// leader".
+	AddMaster(ctx context.Context, in *AddMasterRequest, opts ...grpc.CallOption) (*AddMasterResponse, error)
+	// RemoveMaster takes a member, which may be dead, out of the group; it is
+	// refused with "conflict" where the masters left would have no majority. The
+	// leading master, asked to remove itself, hands over and refuses with "not
+	// leader".
+	RemoveMaster(ctx context.Context, in *RemoveMasterRequest, opts ...grpc.CallOption) (*RemoveMasterResponse, error)
 }
 
 type masterClient struct {
@@ -104,6 +115,26 @@ func (c *masterClient) Announce(ctx context.Context, in *AnnounceRequest, opts .
 	return out, nil
 }
 
+func (c *masterClient) AddMaster(ctx context.Context, in *AddMasterRequest, opts ...grpc.CallOption) (*AddMasterResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AddMasterResponse)
+	err := c.cc.Invoke(ctx, Master_AddMaster_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *masterClient) RemoveMaster(ctx context.Context, in *RemoveMasterRequest, opts ...grpc.CallOption) (*RemoveMasterResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RemoveMasterResponse)
+	err := c.cc.Invoke(ctx, Master_RemoveMaster_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // MasterServer is the server API for Master service.
 // All implementations must embed UnimplementedMasterServer
 // for forward compatibility.
@@ -119,6 +150,15 @@ type MasterServer interface {
 	WatchCluster(*ClusterRequest, grpc.ServerStreamingServer[ClusterInfo]) error
 	// Announce tells the leading master another master's addresses.
 	Announce(context.Context, *AnnounceRequest) (*AnnounceResponse, error)
+	// AddMaster makes a master that waits to join a member with a vote; it answers
+	// when it is one. The leading master answers, the others refuse with "not
+	// leader".
+	AddMaster(context.Context, *AddMasterRequest) (*AddMasterResponse, error)
+	// RemoveMaster takes a member, which may be dead, out of the group; it is
+	// refused with "conflict" where the masters left would have no majority. The
+	// leading master, asked to remove itself, hands over and refuses with "not
+	// leader".
+	RemoveMaster(context.Context, *RemoveMasterRequest) (*RemoveMasterResponse, error)
 	mustEmbedUnimplementedMasterServer()
 }
 
@@ -140,6 +180,12 @@ func (UnimplementedMasterServer) WatchCluster(*ClusterRequest, grpc.ServerStream
 }
 func (UnimplementedMasterServer) Announce(context.Context, *AnnounceRequest) (*AnnounceResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Announce not implemented")
+}
+func (UnimplementedMasterServer) AddMaster(context.Context, *AddMasterRequest) (*AddMasterResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method AddMaster not implemented")
+}
+func (UnimplementedMasterServer) RemoveMaster(context.Context, *RemoveMasterRequest) (*RemoveMasterResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RemoveMaster not implemented")
 }
 func (UnimplementedMasterServer) mustEmbedUnimplementedMasterServer() {}
 func (UnimplementedMasterServer) testEmbeddedByValue()                {}
@@ -216,6 +262,42 @@ func _Master_Announce_Handler(srv interface{}, ctx context.Context, dec func(int
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Master_AddMaster_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AddMasterRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MasterServer).AddMaster(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Master_AddMaster_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MasterServer).AddMaster(ctx, req.(*AddMasterRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Master_RemoveMaster_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RemoveMasterRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MasterServer).RemoveMaster(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Master_RemoveMaster_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MasterServer).RemoveMaster(ctx, req.(*RemoveMasterRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Master_ServiceDesc is the grpc.ServiceDesc for Master service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -230,6 +312,14 @@ var Master_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Announce",
 			Handler:    _Master_Announce_Handler,
+		},
+		{
+			MethodName: "AddMaster",
+			Handler:    _Master_AddMaster_Handler,
+		},
+		{
+			MethodName: "RemoveMaster",
+			Handler:    _Master_RemoveMaster_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{
