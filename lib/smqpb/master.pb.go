@@ -656,6 +656,7 @@ type ClusterInfo struct {
 	LeadingMaster string                 `protobuf:"bytes,6,opt,name=leading_master,json=leadingMaster,proto3" json:"leading_master,omitempty"` // gRPC address; empty while there is none
 	RaftTerm      uint64                 `protobuf:"varint,7,opt,name=raft_term,json=raftTerm,proto3" json:"raft_term,omitempty"`
 	RaftIndex     uint64                 `protobuf:"varint,8,opt,name=raft_index,json=raftIndex,proto3" json:"raft_index,omitempty"`
+	Self          *MasterInfo            `protobuf:"bytes,9,opt,name=self,proto3" json:"self,omitempty"` // the one that answers, a member or not
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -746,6 +747,13 @@ func (x *ClusterInfo) GetRaftIndex() uint64 {
 	return 0
 }
 
+func (x *ClusterInfo) GetSelf() *MasterInfo {
+	if x != nil {
+		return x.Self
+	}
+	return nil
+}
+
 type AnnounceRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Master        *MasterInfo            `protobuf:"bytes,1,opt,name=master,proto3" json:"master,omitempty"`
@@ -828,7 +836,7 @@ func (*AnnounceResponse) Descriptor() ([]byte, []int) {
 
 type AddMasterRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"` // raft address, host:port
+	Address       string                 `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"` // gRPC, host:port
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -863,9 +871,9 @@ func (*AddMasterRequest) Descriptor() ([]byte, []int) {
 	return file_smqpb_master_proto_rawDescGZIP(), []int{11}
 }
 
-func (x *AddMasterRequest) GetId() string {
+func (x *AddMasterRequest) GetAddress() string {
 	if x != nil {
-		return x.Id
+		return x.Address
 	}
 	return ""
 }
@@ -1085,7 +1093,7 @@ const file_smqpb_master_proto_rawDesc = "" +
 	"\fhttp_address\x18\x03 \x01(\tR\vhttpAddress\x12\x16\n" +
 	"\x06leader\x18\x04 \x01(\bR\x06leader\x12\x14\n" +
 	"\x05voter\x18\x05 \x01(\bR\x05voter\"\x10\n" +
-	"\x0eClusterRequest\"\xad\x02\n" +
+	"\x0eClusterRequest\"\xd5\x02\n" +
 	"\vClusterInfo\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12\x14\n" +
@@ -1096,12 +1104,13 @@ const file_smqpb_master_proto_rawDesc = "" +
 	"\x0eleading_master\x18\x06 \x01(\tR\rleadingMaster\x12\x1b\n" +
 	"\traft_term\x18\a \x01(\x04R\braftTerm\x12\x1d\n" +
 	"\n" +
-	"raft_index\x18\b \x01(\x04R\traftIndex\"=\n" +
+	"raft_index\x18\b \x01(\x04R\traftIndex\x12&\n" +
+	"\x04self\x18\t \x01(\v2\x12.smq.v1.MasterInfoR\x04self\"=\n" +
 	"\x0fAnnounceRequest\x12*\n" +
 	"\x06master\x18\x01 \x01(\v2\x12.smq.v1.MasterInfoR\x06master\"\x12\n" +
-	"\x10AnnounceResponse\"\"\n" +
-	"\x10AddMasterRequest\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\tR\x02id\"[\n" +
+	"\x10AnnounceResponse\",\n" +
+	"\x10AddMasterRequest\x12\x18\n" +
+	"\aaddress\x18\x01 \x01(\tR\aaddress\"[\n" +
 	"\x11AddMasterResponse\x12\x18\n" +
 	"\achanged\x18\x01 \x01(\bR\achanged\x12,\n" +
 	"\amasters\x18\x02 \x03(\v2\x12.smq.v1.MasterInfoR\amasters\";\n" +
@@ -1158,26 +1167,27 @@ var file_smqpb_master_proto_depIdxs = []int32{
 	4,  // 5: smq.v1.ClusterInfo.leader:type_name -> smq.v1.LeaderInfo
 	5,  // 6: smq.v1.ClusterInfo.brokers:type_name -> smq.v1.BrokerInfo
 	6,  // 7: smq.v1.ClusterInfo.masters:type_name -> smq.v1.MasterInfo
-	6,  // 8: smq.v1.AnnounceRequest.master:type_name -> smq.v1.MasterInfo
-	6,  // 9: smq.v1.AddMasterResponse.masters:type_name -> smq.v1.MasterInfo
-	6,  // 10: smq.v1.RemoveMasterResponse.masters:type_name -> smq.v1.MasterInfo
-	0,  // 11: smq.v1.Master.Join:input_type -> smq.v1.Heartbeat
-	7,  // 12: smq.v1.Master.Cluster:input_type -> smq.v1.ClusterRequest
-	7,  // 13: smq.v1.Master.WatchCluster:input_type -> smq.v1.ClusterRequest
-	9,  // 14: smq.v1.Master.Announce:input_type -> smq.v1.AnnounceRequest
-	11, // 15: smq.v1.Master.AddMaster:input_type -> smq.v1.AddMasterRequest
-	13, // 16: smq.v1.Master.RemoveMaster:input_type -> smq.v1.RemoveMasterRequest
-	3,  // 17: smq.v1.Master.Join:output_type -> smq.v1.Grant
-	8,  // 18: smq.v1.Master.Cluster:output_type -> smq.v1.ClusterInfo
-	8,  // 19: smq.v1.Master.WatchCluster:output_type -> smq.v1.ClusterInfo
-	10, // 20: smq.v1.Master.Announce:output_type -> smq.v1.AnnounceResponse
-	12, // 21: smq.v1.Master.AddMaster:output_type -> smq.v1.AddMasterResponse
-	14, // 22: smq.v1.Master.RemoveMaster:output_type -> smq.v1.RemoveMasterResponse
-	17, // [17:23] is the sub-list for method output_type
-	11, // [11:17] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	6,  // 8: smq.v1.ClusterInfo.self:type_name -> smq.v1.MasterInfo
+	6,  // 9: smq.v1.AnnounceRequest.master:type_name -> smq.v1.MasterInfo
+	6,  // 10: smq.v1.AddMasterResponse.masters:type_name -> smq.v1.MasterInfo
+	6,  // 11: smq.v1.RemoveMasterResponse.masters:type_name -> smq.v1.MasterInfo
+	0,  // 12: smq.v1.Master.Join:input_type -> smq.v1.Heartbeat
+	7,  // 13: smq.v1.Master.Cluster:input_type -> smq.v1.ClusterRequest
+	7,  // 14: smq.v1.Master.WatchCluster:input_type -> smq.v1.ClusterRequest
+	9,  // 15: smq.v1.Master.Announce:input_type -> smq.v1.AnnounceRequest
+	11, // 16: smq.v1.Master.AddMaster:input_type -> smq.v1.AddMasterRequest
+	13, // 17: smq.v1.Master.RemoveMaster:input_type -> smq.v1.RemoveMasterRequest
+	3,  // 18: smq.v1.Master.Join:output_type -> smq.v1.Grant
+	8,  // 19: smq.v1.Master.Cluster:output_type -> smq.v1.ClusterInfo
+	8,  // 20: smq.v1.Master.WatchCluster:output_type -> smq.v1.ClusterInfo
+	10, // 21: smq.v1.Master.Announce:output_type -> smq.v1.AnnounceResponse
+	12, // 22: smq.v1.Master.AddMaster:output_type -> smq.v1.AddMasterResponse
+	14, // 23: smq.v1.Master.RemoveMaster:output_type -> smq.v1.RemoveMasterResponse
+	18, // [18:24] is the sub-list for method output_type
+	12, // [12:18] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_smqpb_master_proto_init() }
