@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/seaweedmq/smq/lib/catalog"
 	"github.com/seaweedmq/smq/lib/layout"
@@ -73,6 +74,22 @@ func TestATopicsLife(t *testing.T) {
 
 	e, err := catalog.Read(ctx, st, c.Topic)
 	wantErr(t, "read", err, nil)
+	altered := c
+	altered.Replicas = 3
+	altered.Scaling = layout.Policy{Mode: layout.Manual, Split: layout.Load{Messages: 5, Bytes: 1e6}, MinSegments: 2, MaxSegments: 7, CoolDown: 1500 * time.Millisecond}
+	wantErr(t, "alter", catalog.Alter(ctx, st, e, altered), nil)
+	wantErr(t, "alter what was read before", catalog.Alter(ctx, st, e, c), smq.ErrConflict)
+	if got, err := catalog.ReadConfig(ctx, st, c.Topic); err != nil || got != altered {
+		t.Fatalf("got %+v, %v; want %+v", got, err, altered)
+	}
+	if e, err = catalog.Read(ctx, st, c.Topic); err != nil {
+		t.Fatal(err)
+	}
+	wrong := altered
+	wrong.Scaling.MinSegments = 8 // more than the most
+	wantErr(t, "alter into what cannot be", catalog.Alter(ctx, st, e, wrong), smq.ErrInvalid)
+	wantErr(t, "alter into another topic", catalog.Alter(ctx, st, e, topic("t")), smq.ErrInvalid)
+
 	wantErr(t, "delete", catalog.Delete(ctx, st, e, 9), nil)
 	wantErr(t, "delete what was read before", catalog.Delete(ctx, st, e, 9), smq.ErrConflict)
 	_, err = catalog.ReadConfig(ctx, st, c.Topic)
@@ -104,9 +121,49 @@ func TestOutcomesUnknown(t *testing.T) {
 				wantErr(t, "write another", catalog.WriteVersion(ctx, st, c.Topic, c.ID, other), smq.ErrConflict)
 				e, err := catalog.Read(ctx, st, c.Topic)
 				wantErr(t, "read", err, nil)
+				altered := c
+				altered.Replicas = 3
+				st.n = 2
+				wantErr(t, "alter", catalog.Alter(ctx, st, e, altered), nil)
+				e, err = catalog.Read(ctx, st, c.Topic)
+				wantErr(t, "read", err, nil)
+				if e.Replicas != 3 {
+					t.Fatalf("got %+v", e)
+				}
 				st.n = 2
 				wantErr(t, "delete", catalog.Delete(ctx, st, e, 9), nil)
 			})
+		})
+	}
+}
+
+// An attempt to alter may have been applied, and somebody has deleted the topic
+// since, or has altered it otherwise.
+func TestAlteredAndChangedAgain(t *testing.T) {
+	for _, change := range []func(context.Context, store.Store, catalog.Entry) error{
+		func(ctx context.Context, st store.Store, e catalog.Entry) error {
+			return catalog.Delete(ctx, st, e, 9)
+		},
+		func(ctx context.Context, st store.Store, e catalog.Entry) error {
+			other := e.Config
+			other.Replicas = 2
+			return catalog.Alter(ctx, st, e, other)
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, inner := t.Context(), mem.New()
+			c := topic("t")
+			wantErr(t, "create", catalog.Create(ctx, inner, c), nil)
+			e, err := catalog.Read(ctx, inner, c.Topic)
+			wantErr(t, "read", err, nil)
+			c.Replicas = 3
+			altered := make(chan error)
+			go func() { altered <- catalog.Alter(ctx, &unsure{Store: inner, n: 1, applied: true}, e, c) }()
+			synctest.Wait() // it waits before it tries again
+			e, err = catalog.Read(ctx, inner, c.Topic)
+			wantErr(t, "read", err, nil)
+			wantErr(t, "change", change(ctx, inner, e), nil)
+			wantErr(t, "alter", <-altered, smq.ErrConflict)
 		})
 	}
 }
@@ -160,6 +217,25 @@ func TestVersions(t *testing.T) {
 	}
 	if _, found, err := catalog.Latest(ctx, st, c.Topic, c.ID, 40); found || err != nil {
 		t.Fatalf("newer than the last: %v, %v", found, err)
+	}
+	for _, limit := range []int{1, 13, 39, 40, 100} {
+		for at, more := uint64(0), true; more; {
+			var page []layout.Layout
+			var err error
+			page, more, err = catalog.Versions(ctx, st, c.Topic, c.ID, at, limit)
+			wantErr(t, "a page", err, nil)
+			for _, l := range page {
+				if at++; l.Version != at {
+					t.Fatalf("version %d in the place of %d", l.Version, at)
+				}
+			}
+			if more != (at < 40) || len(page) > limit || more && len(page) < limit {
+				t.Fatalf("pages of %d: %d versions up to %d, more: %v", limit, len(page), at, more)
+			}
+		}
+	}
+	if page, more, err := catalog.Versions(ctx, st, c.Topic, c.ID, 50, 5); len(page) != 0 || more || err != nil {
+		t.Fatalf("behind the last: %v, %v, %v", page, more, err)
 	}
 	err := catalog.WriteVersion(ctx, st, c.Topic, c.ID, all[38])
 	wantErr(t, "an older one again", err, smq.ErrConflict)

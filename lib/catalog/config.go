@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/seaweedmq/smq/lib/layout"
 	"github.com/seaweedmq/smq/lib/record"
 	"github.com/seaweedmq/smq/lib/smq"
 	"github.com/seaweedmq/smq/lib/smqpb"
@@ -15,14 +16,16 @@ import (
 // format is the version of the form of topic.json.
 const format = 1
 
-// Config is a topic as it was created.
+// Config is a topic as it was created, with what was altered since: Replicas and
+// Scaling may be.
 type Config struct {
 	Topic      smq.Topic
 	ID         smq.TopicID
 	Partitions int32
 	Key        record.KeySource // where the partition key is
 	CreatedMS  int64
-	Replicas   int32 // brokers that hold what is not stored yet, if so many live; 0: the default
+	Replicas   int32         // brokers that hold what is not stored yet, if so many live; 0: the default
+	Scaling    layout.Policy // what is 0 or empty is the cluster's default
 }
 
 // DefaultReplicas is how many brokers hold what is not stored yet, unless a topic
@@ -44,7 +47,7 @@ func (c Config) ReplicasWanted() int {
 func (c Config) Proto() *smqpb.TopicConfig {
 	return &smqpb.TopicConfig{
 		Topic: c.Topic.String(), TopicId: string(c.ID), Partitions: c.Partitions,
-		Key: c.Key.String(), CreatedMs: c.CreatedMS, Replicas: c.Replicas,
+		Key: c.Key.String(), CreatedMs: c.CreatedMS, Replicas: c.Replicas, Scaling: ScalingProto(c.Scaling),
 	}
 }
 
@@ -58,6 +61,9 @@ func (c Config) Validate() error {
 		return fmt.Errorf("%w number of replicas %d: it must be between 1 and %d, or 0 for the default", smq.ErrInvalid, c.Replicas, MaxReplicas)
 	case !c.ID.Valid():
 		return fmt.Errorf("%w topic id %q", smq.ErrInvalid, c.ID)
+	}
+	if err := c.Scaling.Validate(); err != nil {
+		return err
 	}
 	_, err := smq.ParseTopic(c.Topic.Namespace + "/" + c.Topic.Name)
 	return err
@@ -81,6 +87,7 @@ type storedEntry struct {
 	Key        record.KeySource `json:"key"`
 	CreatedMS  int64            `json:"created_ms"`
 	Replicas   int32            `json:"replicas,omitempty"`
+	Scaling    *storedScaling   `json:"scaling,omitempty"`
 	Deleted    bool             `json:"deleted,omitempty"`
 	DeletedMS  int64            `json:"deleted_ms,omitempty"`
 }
@@ -88,7 +95,7 @@ type storedEntry struct {
 func (e Entry) encode() []byte {
 	b, err := json.Marshal(storedEntry{
 		Format: format, Topic: e.Topic.Namespace + "/" + e.Topic.Name, ID: e.ID, Partitions: e.Partitions,
-		Key: e.Key, CreatedMS: e.CreatedMS, Replicas: e.Replicas, Deleted: e.Deleted, DeletedMS: e.DeletedMS,
+		Key: e.Key, CreatedMS: e.CreatedMS, Replicas: e.Replicas, Scaling: encodeScaling(e.Scaling), Deleted: e.Deleted, DeletedMS: e.DeletedMS,
 	})
 	if err != nil {
 		// Numbers and strings always encode.
@@ -105,8 +112,15 @@ func decode(topic smq.Topic, data []byte) (Entry, error) {
 	if in.Format != format {
 		return Entry{}, fmt.Errorf("%w: its format is %d, this program reads %d", smq.ErrInvalid, in.Format, format)
 	}
+	scaling, err := in.Scaling.decode()
+	if err != nil {
+		return Entry{}, fmt.Errorf("it is %w: %v", smq.ErrCorrupt, err)
+	}
 	e := Entry{
-		Config:    Config{Topic: topic, ID: in.ID, Partitions: in.Partitions, Key: in.Key, CreatedMS: in.CreatedMS, Replicas: in.Replicas},
+		Config: Config{
+			Topic: topic, ID: in.ID, Partitions: in.Partitions, Key: in.Key, CreatedMS: in.CreatedMS,
+			Replicas: in.Replicas, Scaling: scaling,
+		},
 		Deleted:   in.Deleted,
 		DeletedMS: in.DeletedMS,
 	}
@@ -165,7 +179,7 @@ func Create(ctx context.Context, st store.Store, c Config) error {
 		return fmt.Errorf("topic %v: %w", c.Topic, smq.ErrExists)
 	}
 	after := Entry{Config: c, version: before.version}
-	err = after.put(ctx, st)
+	err = after.put(ctx, st, after.isThere)
 	if errors.Is(err, smq.ErrConflict) {
 		return fmt.Errorf("topic %v: %w", c.Topic, smq.ErrExists)
 	}
@@ -176,12 +190,29 @@ func Create(ctx context.Context, st store.Store, c Config) error {
 // topic.json has changed since it was read.
 func Delete(ctx context.Context, st store.Store, e Entry, nowMS int64) error {
 	e.Deleted, e.DeletedMS = true, nowMS
-	return e.put(ctx, st)
+	return e.put(ctx, st, e.isThere)
+}
+
+// Alter gives the topic that e describes another configuration, of the same
+// incarnation. smq.ErrConflict when topic.json has changed since it was read, in
+// a way that may or may not include the alteration: the caller reads it again
+// and decides anew. smq.ErrInvalid for what no topic can be.
+func Alter(ctx context.Context, st store.Store, e Entry, c Config) error {
+	if c.Topic != e.Topic || c.ID != e.ID || c.Partitions != e.Partitions || e.Deleted {
+		return fmt.Errorf("%w alteration of topic %v: it would be another one", smq.ErrInvalid, e.Topic)
+	}
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	e.Config = c
+	return e.put(ctx, st, func(now Entry) bool { return now.Config == c && !now.Deleted })
 }
 
 // put replaces the version that e was read as. When it cannot tell whether an
-// attempt was applied it tries again, until it can or ctx ends.
-func (e Entry) put(ctx context.Context, st store.Store) error {
+// attempt was applied it tries again, until it can or ctx ends. Then what is
+// there now tells a repeat of an attempt that was applied from somebody else's
+// change, as both are conflicts: isThere says whether it is what e puts there.
+func (e Entry) put(ctx context.Context, st store.Store, isThere func(now Entry) bool) error {
 	var wait backoff
 	maybe := false // an attempt may have been applied
 	for {
@@ -190,7 +221,14 @@ func (e Entry) put(ctx context.Context, st store.Store) error {
 		case err == nil:
 			return nil
 		case errors.Is(err, smq.ErrConflict) && maybe:
-			return e.compare(ctx, st)
+			now, err := Read(ctx, st, e.Topic)
+			if err != nil {
+				return err
+			}
+			if isThere(now) {
+				return nil
+			}
+			return fmt.Errorf("write the configuration of topic %v: %w", e.Topic, smq.ErrConflict)
 		case !errors.Is(err, store.ErrAmbiguous):
 			return fmt.Errorf("write the configuration of topic %v: %w", e.Topic, err)
 		}
@@ -201,15 +239,6 @@ func (e Entry) put(ctx context.Context, st store.Store) error {
 	}
 }
 
-// compare tells a repeat of an attempt that was applied from somebody else's
-// change: both are conflicts.
-func (e Entry) compare(ctx context.Context, st store.Store) error {
-	now, err := Read(ctx, st, e.Topic)
-	if err != nil {
-		return err
-	}
-	if now.ID == e.ID && now.Deleted == e.Deleted {
-		return nil
-	}
-	return fmt.Errorf("write the configuration of topic %v: %w", e.Topic, smq.ErrConflict)
-}
+// isThere reports whether the incarnation is there, or deleted, as e wants it;
+// it may have been altered since.
+func (e Entry) isThere(now Entry) bool { return now.ID == e.ID && now.Deleted == e.Deleted }

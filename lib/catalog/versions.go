@@ -59,6 +59,33 @@ func ReadVersion(ctx context.Context, st store.Store, topic smq.Topic, id smq.To
 	return l, nil
 }
 
+// Versions returns, in order, up to limit layout versions that are newer than the
+// given one, and reports whether there are more.
+func Versions(ctx context.Context, st store.Store, topic smq.Topic, id smq.TopicID, newerThan uint64, limit int) ([]layout.Layout, bool, error) {
+	last, err := lastVersion(ctx, st, topic, id, newerThan)
+	if err != nil {
+		return nil, false, err
+	}
+	n := min(last-newerThan, uint64(max(limit, 0)))
+	versions, err := readVersions(ctx, st, topic, id, newerThan+1, int(n))
+	return versions, newerThan+n < last, err
+}
+
+// readVersions reads n versions from first on. When it fails, those that could
+// not be read have no version.
+func readVersions(ctx context.Context, st store.Store, topic smq.Topic, id smq.TopicID, first uint64, n int) ([]layout.Layout, error) {
+	versions := make([]layout.Layout, n)
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(parallelReads)
+	for i := range versions {
+		group.Go(func() (err error) {
+			versions[i], err = ReadVersion(ctx, st, topic, id, first+uint64(i))
+			return err
+		})
+	}
+	return versions, group.Wait()
+}
+
 // Extend returns the history with the versions added that have come since. When
 // it fails, what could be added is.
 func Extend(ctx context.Context, st store.Store, topic smq.Topic, id smq.TopicID, h layout.History) (layout.History, error) {
@@ -66,16 +93,7 @@ func Extend(ctx context.Context, st store.Store, topic smq.Topic, id smq.TopicID
 	if err != nil {
 		return h, err
 	}
-	versions := make([]layout.Layout, last-h.Last.Version)
-	group, gctx := errgroup.WithContext(ctx)
-	group.SetLimit(parallelReads)
-	for i := range versions {
-		group.Go(func() (err error) {
-			versions[i], err = ReadVersion(gctx, st, topic, id, h.Last.Version+1+uint64(i))
-			return err
-		})
-	}
-	failed := group.Wait()
+	versions, failed := readVersions(ctx, st, topic, id, h.Last.Version+1, int(last-h.Last.Version))
 	for _, l := range versions {
 		if l.Version == 0 {
 			break

@@ -18,8 +18,9 @@ type Change struct {
 	Sealed []Sealed
 	// Successors tile together exactly what Sealed covers.
 	Successors []Successor
-	// Reason and PauseMS go into the version; see Layout.
+	// Reason, Loads and PauseMS go into the version; see Layout.
 	Reason  string
+	Loads   []SegmentLoad
 	PauseMS int64
 }
 
@@ -42,6 +43,7 @@ func (l Layout) Next(c Change, s Stamp) (Layout, error) {
 		NextSegment: l.NextSegment,
 		Sealed:      slices.SortedFunc(slices.Values(c.Sealed), bySealedRange),
 		Reason:      c.Reason,
+		Loads:       c.Loads,
 		PauseMS:     c.PauseMS,
 	}
 	gone, err := l.take(next.Sealed)

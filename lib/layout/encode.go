@@ -22,7 +22,19 @@ type stored struct {
 	Segments    []storedSegment `json:"segments"`
 	Sealed      []storedSealed  `json:"sealed"`
 	Reason      string          `json:"reason,omitempty"`
+	Loads       []storedLoad    `json:"loads,omitempty"`
 	PauseMS     int64           `json:"pause_ms,omitempty"`
+}
+
+// storedLoad has the partitions that are told apart in three lists of one
+// length.
+type storedLoad struct {
+	Segment    smq.SegmentID   `json:"id"`
+	Messages   float64         `json:"messages_per_second"`
+	Bytes      float64         `json:"bytes_per_second"`
+	Partitions []smq.Partition `json:"partitions,omitempty"`
+	PartMsgs   []float64       `json:"partition_messages,omitempty"`
+	PartBytes  []float64       `json:"partition_bytes,omitempty"`
 }
 
 type storedSegment struct {
@@ -70,12 +82,25 @@ func Encode(l Layout) []byte {
 	for i, s := range l.Sealed {
 		out.Sealed[i] = storedSealed{s.Segment, s.Range.Lo, s.Range.Hi, s.Empty, s.Chunk, s.Hash, s.Unclean, s.Messages, s.Bytes}
 	}
+	for _, s := range l.Loads {
+		out.Loads = append(out.Loads, encodeLoad(s))
+	}
 	b, err := json.Marshal(out)
 	if err != nil {
 		// Plain numbers and strings always encode.
 		panic(fmt.Sprintf("layout: encoding version %d: %v", l.Version, err))
 	}
 	return append(b, '\n')
+}
+
+func encodeLoad(s SegmentLoad) storedLoad {
+	out := storedLoad{Segment: s.Segment, Messages: s.Messages, Bytes: s.Bytes}
+	for _, p := range s.Partitions {
+		out.Partitions = append(out.Partitions, p.Partition)
+		out.PartMsgs = append(out.PartMsgs, p.Messages)
+		out.PartBytes = append(out.PartBytes, p.Bytes)
+	}
+	return out
 }
 
 func encodeSegment(s Segment) storedSegment {
@@ -111,7 +136,25 @@ func Decode(data []byte) (Layout, error) {
 	for _, s := range in.Sealed {
 		l.Sealed = append(l.Sealed, Sealed{s.Segment, smq.Range{Lo: s.Lo, Hi: s.Hi}, s.Empty, s.Chunk, s.Hash, s.Unclean, s.Messages, s.Bytes})
 	}
+	for _, s := range in.Loads {
+		load, err := s.decode()
+		if err != nil {
+			return Layout{}, err
+		}
+		l.Loads = append(l.Loads, load)
+	}
 	return l, l.Validate()
+}
+
+func (s storedLoad) decode() (SegmentLoad, error) {
+	out := SegmentLoad{Segment: s.Segment, Load: Load{Messages: s.Messages, Bytes: s.Bytes}}
+	if len(s.PartMsgs) != len(s.Partitions) || len(s.PartBytes) != len(s.Partitions) {
+		return out, fmt.Errorf("layout is %w: the load of segment %d is that of %d, %d and %d partitions", smq.ErrCorrupt, s.Segment, len(s.Partitions), len(s.PartMsgs), len(s.PartBytes))
+	}
+	for i, p := range s.Partitions {
+		out.Partitions = append(out.Partitions, PartitionLoad{Partition: p, Load: Load{Messages: s.PartMsgs[i], Bytes: s.PartBytes[i]}})
+	}
+	return out, nil
 }
 
 func (s storedSegment) decode() Segment {

@@ -107,6 +107,10 @@ type Layout struct {
 	Segments    []Segment     // live, by range
 	Sealed      []Sealed      // taken out by this version, by range
 	Reason      string        // in words, for people; may be empty
+	// Loads are those of the sealed segments, as they were when the change was
+	// decided, with the busiest partitions only. One that was not known is
+	// missing.
+	Loads []SegmentLoad
 	// PauseMS is how long publishers of the sealed segments have waited for the
 	// version, in milliseconds, as far as the leader can tell: from its first
 	// step that stopped them until the version was made. 0 where nothing had to

@@ -1,6 +1,9 @@
 package layout
 
 import (
+	"fmt"
+	"slices"
+
 	"github.com/seaweedmq/smq/lib/smq"
 	"github.com/seaweedmq/smq/lib/smqpb"
 )
@@ -23,7 +26,46 @@ func ToProto(l Layout) *smqpb.Layout {
 			SealChunk: s.Chunk, SealHash: s.Hash, Unclean: s.Unclean, Messages: s.Messages, Bytes: s.Bytes,
 		}
 	}
+	for _, load := range l.Loads {
+		i := slices.IndexFunc(l.Sealed, func(s Sealed) bool { return s.Segment == load.Segment })
+		if i >= 0 {
+			out.Loads = append(out.Loads, LoadToProto(load, l.Sealed[i].Range))
+		}
+	}
 	return out
+}
+
+// LoadToProto is the form that the load of a segment over r has on the wire,
+// without its topic. It has the rates of partitions in single precision.
+func LoadToProto(s SegmentLoad, r smq.Range) *smqpb.SegmentLoad {
+	out := &smqpb.SegmentLoad{
+		Segment: uint64(s.Segment), Lo: r.Lo, Hi: r.Hi, MessagesPerSecond: s.Messages, BytesPerSecond: s.Bytes,
+		Partitions:        make([]int32, len(s.Partitions)),
+		PartitionMessages: make([]float32, len(s.Partitions)),
+		PartitionBytes:    make([]float32, len(s.Partitions)),
+	}
+	for i, p := range s.Partitions {
+		out.Partitions[i], out.PartitionMessages[i], out.PartitionBytes[i] = p.Partition, float32(p.Messages), float32(p.Bytes)
+	}
+	return out
+}
+
+// LoadFromProto reads what LoadToProto makes. smq.ErrCorrupt when the lists of
+// partitions and rates differ in length.
+func LoadFromProto(in *smqpb.SegmentLoad) (SegmentLoad, error) {
+	out := SegmentLoad{
+		Segment: smq.SegmentID(in.GetSegment()), Load: Load{Messages: in.GetMessagesPerSecond(), Bytes: in.GetBytesPerSecond()},
+	}
+	n := len(in.GetPartitions())
+	if len(in.GetPartitionMessages()) != n || len(in.GetPartitionBytes()) != n {
+		return out, fmt.Errorf("load of segment %d is %w: %d partitions, %d and %d rates", in.GetSegment(), smq.ErrCorrupt, n, len(in.GetPartitionMessages()), len(in.GetPartitionBytes()))
+	}
+	for i, p := range in.GetPartitions() {
+		out.Partitions = append(out.Partitions, PartitionLoad{
+			Partition: p, Load: Load{Messages: float64(in.GetPartitionMessages()[i]), Bytes: float64(in.GetPartitionBytes()[i])},
+		})
+	}
+	return out, nil
 }
 
 func segmentToProto(s Segment) *smqpb.Segment {
@@ -58,6 +100,13 @@ func FromProto(in *smqpb.Layout) (Layout, error) {
 			Segment: smq.SegmentID(s.GetId()), Range: smq.Range{Lo: s.GetLo(), Hi: s.GetHi()}, Empty: s.GetEmpty(),
 			Chunk: s.GetSealChunk(), Hash: s.GetSealHash(), Unclean: s.GetUnclean(), Messages: s.GetMessages(), Bytes: s.GetBytes(),
 		})
+	}
+	for _, load := range in.GetLoads() {
+		s, err := LoadFromProto(load)
+		if err != nil {
+			return Layout{}, err
+		}
+		l.Loads = append(l.Loads, s)
 	}
 	return l, l.Validate()
 }

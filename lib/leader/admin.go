@@ -51,6 +51,9 @@ func newConfig(req *smqpb.CreateTopicRequest) (catalog.Config, error) {
 			return catalog.Config{}, err
 		}
 	}
+	if c.Scaling, err = catalog.ParseScaling(req.GetScaling()); err != nil {
+		return catalog.Config{}, err
+	}
 	return c, c.Validate()
 }
 

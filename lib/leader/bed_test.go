@@ -278,7 +278,7 @@ func (b *bed) lookup(topicName string, stale smq.SegmentID, partitions ...smq.Pa
 
 func (b *bed) create(topicName string, partitions int32) catalog.Config {
 	b.t.Helper()
-	resp, err := b.leader.CreateTopic(b.t.Context(), &smqpb.CreateTopicRequest{Topic: topicName, Partitions: partitions})
+	resp, err := b.leader.CreateTopic(b.t.Context(), &smqpb.CreateTopicRequest{Topic: topicName, Partitions: partitions, Replicas: 1})
 	if err != nil {
 		b.t.Fatal(err)
 	}

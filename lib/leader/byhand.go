@@ -29,6 +29,9 @@ func (l *Leader) SplitSegment(ctx context.Context, req *smqpb.SplitSegmentReques
 }
 
 func (l *Leader) splitPlan(ctx context.Context, t *topic, id smq.SegmentID, at smq.Partition) (plan, error) {
+	if err := l.scales(t); err != nil {
+		return plan{}, err
+	}
 	live, err := l.liveSegments(ctx, t, []smq.SegmentID{id})
 	if err != nil {
 		return plan{}, err
@@ -71,6 +74,9 @@ func (l *Leader) MergeSegments(ctx context.Context, req *smqpb.MergeSegmentsRequ
 }
 
 func (l *Leader) mergePlan(ctx context.Context, t *topic, ids []smq.SegmentID) (plan, error) {
+	if err := l.scales(t); err != nil {
+		return plan{}, err
+	}
 	if len(ids) < 2 {
 		return plan{}, fmt.Errorf("%w merge: it takes two segments or more", smq.ErrInvalid)
 	}
@@ -92,6 +98,18 @@ func (l *Leader) mergePlan(ctx context.Context, t *topic, ids []smq.SegmentID) (
 		}},
 	}, nil
 }
+
+// scales refuses, with an smq.ErrConflict, what the topic's mode of scaling does
+// not allow.
+func (l *Leader) scales(t *topic) error {
+	if l.policy(t).Mode == layout.Off {
+		return fmt.Errorf("%w: its scaling is off; set it to manual or auto first", smq.ErrConflict)
+	}
+	return nil
+}
+
+// policy is the topic's scaling as it applies.
+func (l *Leader) policy(t *topic) layout.Policy { return t.config().Scaling.WithDefaults(l.Scaling) }
 
 // liveSegments finds the segments in the topic's layout, asking the store for
 // ids that are newer than what is known. smq.ErrNotFound when one is not live.

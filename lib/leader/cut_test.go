@@ -89,7 +89,7 @@ func life(b *bed) []func() error {
 	ctx := b.t.Context()
 	var first string // id of the incarnation
 	create := func() error {
-		_, err := b.leader.CreateTopic(ctx, &smqpb.CreateTopicRequest{Topic: "t", Partitions: 8})
+		_, err := b.leader.CreateTopic(ctx, &smqpb.CreateTopicRequest{Topic: "t", Partitions: 8, Replicas: 1})
 		if errors.Is(err, smq.ErrExists) {
 			return nil
 		}
@@ -134,6 +134,17 @@ func life(b *bed) []func() error {
 		}
 		return err
 	}
+	alter := func() error {
+		_, err := b.leader.AlterTopic(ctx, &smqpb.AlterTopicRequest{Topic: "t", Scaling: &smqpb.Scaling{Mode: "manual", MaxSegments: 2}})
+		return err
+	}
+	altered := func() error {
+		resp, err := b.leader.DescribeTopic(ctx, &smqpb.DescribeTopicRequest{Topic: "t"})
+		if s := resp.GetConfig().GetScaling(); err == nil && (s.GetMode() != "manual" || s.GetMaxSegments() != 2) {
+			return fmt.Errorf("its scaling is %v", s)
+		}
+		return err
+	}
 	wantSegments := func(n int) func() error {
 		return func() error {
 			if segments, err := b.segments("t"); err != nil || len(segments) != n {
@@ -149,7 +160,7 @@ func life(b *bed) []func() error {
 	verify := func() error { b.check("t"); return nil }
 	return []func() error{
 		create, publish("one"), seal, publish("two"), die, publish("three"), verify,
-		split, wantSegments(2), publish("after the split"), merge, wantSegments(1), publish("after the merge"), verify,
+		alter, altered, split, wantSegments(2), publish("after the split"), merge, wantSegments(1), publish("after the merge"), verify,
 		remove, create, publish("four"), verify,
 	}
 }

@@ -38,7 +38,7 @@ func TestAnotherLeaderWritesToTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, "a")
 		b.term = 100
-		if _, err := b.lead(b.st).CreateTopic(t.Context(), &smqpb.CreateTopicRequest{Topic: "t", Partitions: 1}); err != nil {
+		if _, err := b.lead(b.st).CreateTopic(t.Context(), &smqpb.CreateTopicRequest{Topic: "t", Partitions: 1, Replicas: 1}); err != nil {
 			t.Fatal(err)
 		}
 		var log lockedLog

@@ -34,6 +34,9 @@ type Config struct {
 	// LoadsEvery is the time between two collections of the segments' loads.
 	// Default 2 s.
 	LoadsEvery time.Duration
+	// Scaling is what topics leave open of theirs; what it leaves open itself is
+	// layout.DefaultPolicy.
+	Scaling layout.Policy
 }
 
 // Bounds of what the leader does at once and of the time it allows.
@@ -70,6 +73,7 @@ func Start(cfg Config) *Leader {
 	if cfg.LoadsEvery <= 0 {
 		cfg.LoadsEvery = 2 * time.Second
 	}
+	cfg.Scaling = cfg.Scaling.WithDefaults(layout.DefaultPolicy())
 	if cfg.Metrics == nil {
 		cfg.Metrics = NewMetrics(nil)
 	}

@@ -14,6 +14,8 @@ import (
 type topic struct {
 	Topic smq.Topic
 	ID    smq.TopicID
+	// altering holds a token while the configuration is being altered.
+	altering chan struct{}
 
 	mu      sync.Mutex
 	current catalog.Config
@@ -25,7 +27,10 @@ type topic struct {
 }
 
 func newTopic(c catalog.Config, l layout.Layout) *topic {
-	t := &topic{Topic: c.Topic, ID: c.ID, current: c, latest: l, idle: make(chan struct{}), held: make(map[smq.SegmentID]*hold)}
+	t := &topic{
+		Topic: c.Topic, ID: c.ID, altering: make(chan struct{}, 1),
+		current: c, latest: l, idle: make(chan struct{}), held: make(map[smq.SegmentID]*hold),
+	}
 	close(t.idle)
 	return t
 }

@@ -1,0 +1,48 @@
+package leader
+
+import (
+	"context"
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/seaweedmq/smq/lib/catalog"
+	"github.com/seaweedmq/smq/lib/layout"
+	"github.com/seaweedmq/smq/lib/smqpb"
+)
+
+// Sizes of a page of layout versions: when none is asked for, and at most. A
+// page ends earlier when it gets larger than maxVersionBytes.
+const (
+	defaultVersions = 100
+	maxVersions     = 1000
+	maxVersionBytes = 4 << 20
+)
+
+// ListVersions returns a page of a topic's layout versions, oldest first, as the
+// store has them.
+func (l *Leader) ListVersions(ctx context.Context, req *smqpb.ListVersionsRequest) (*smqpb.ListVersionsResponse, error) {
+	t, err := l.requested(ctx, req.GetTopic(), req.GetTopicId())
+	if err != nil {
+		return nil, err
+	}
+	limit := min(int(req.GetLimit()), maxVersions)
+	if limit <= 0 {
+		limit = defaultVersions
+	}
+	versions, more, err := catalog.Versions(ctx, l.Store, t.Topic, t.ID, req.GetAfter(), limit)
+	if err != nil {
+		return nil, fmt.Errorf("list layout versions of topic %v: %w", t.Topic, err)
+	}
+	resp := &smqpb.ListVersionsResponse{Config: t.config().Proto(), More: more}
+	size := 0
+	for _, v := range versions {
+		one := layout.ToProto(v)
+		if size += proto.Size(one); size > maxVersionBytes && len(resp.Versions) > 0 {
+			resp.More = true
+			break
+		}
+		resp.Versions = append(resp.Versions, one)
+	}
+	return resp, nil
+}
