@@ -85,6 +85,15 @@ func Expect(segment smq.SegmentID, r smq.Range, predecessors ...SegmentLoad) Seg
 	return out
 }
 
+// over is what the segment's partitions in the range have together.
+func (l SegmentLoad) over(r smq.Range) Load {
+	var sum Load
+	for _, p := range within(l.Partitions, r) {
+		sum = sum.Add(p.Load)
+	}
+	return sum
+}
+
 // within are the partitions that lie in the range; it shares their memory.
 func within(parts []PartitionLoad, r smq.Range) []PartitionLoad {
 	at := func(p smq.Partition) int {

@@ -112,46 +112,44 @@ type run struct {
 
 // runs groups a layout's segments into runs. At first each is one by itself.
 type runs struct {
-	p  *planner
-	of []*run // of each segment
+	p *planner
+	// ends holds a run at its first and at its last segment; what lies between
+	// is never asked for. Without any it is zero.
+	ends []run
 }
 
-func newRuns(p *planner) runs {
-	return runs{p: p, of: make([]*run, len(p.Layout.Segments))}
-}
+func newRuns(p *planner) runs { return runs{p: p, ends: make([]run, len(p.Layout.Segments))} }
 
-func (r runs) get(i int) *run {
-	if r.of[i] == nil {
-		l, _ := r.p.load(i)
-		r.of[i] = &run{from: i, to: i + 1, load: l}
+func (r runs) at(i int) run {
+	if r.ends[i].to != 0 {
+		return r.ends[i]
 	}
-	return r.of[i]
+	l, _ := r.p.load(i)
+	return run{from: i, to: i + 1, load: l}
 }
 
 // join joins the run of the segment at left with that of its neighbour, unless
 // together they have the limit's pressure (0: none), or could not be one segment.
 func (r runs) join(left int, limit float64) bool {
-	a, b := r.get(left), r.get(left+1)
+	a, b := r.at(left), r.at(left+1)
 	both := run{from: a.from, to: b.to, load: a.load.Add(b.load)}
 	if limit > 0 && !(r.p.Policy.pressure(both.load) < limit) || !r.p.Layout.joinable(both) {
 		return false
 	}
-	r.of[both.from], r.of[both.to-1] = &both, &both // what lies between is never asked for again
+	r.ends[both.from], r.ends[both.to-1] = both, both
 	return true
 }
 
 // all are the runs of two or more, by range.
 func (r runs) all() []run {
 	var out []run
-	for i := 0; i < len(r.of); {
-		x := r.of[i]
-		if x == nil {
+	for i := 0; i < len(r.ends); {
+		x := r.ends[i]
+		if x.to == 0 {
 			i++
 			continue
 		}
-		if x.to > i+1 {
-			out = append(out, *x)
-		}
+		out = append(out, x)
 		i = x.to
 	}
 	return out

@@ -39,7 +39,7 @@ type Decision struct {
 // Change is the decision as a change of the layout: with the seals of its
 // segments, and an owner with followers for each range.
 func (d Decision) Change(sealed []Sealed, successors []Successor) Change {
-	c := Change{Cause: d.Cause, Sealed: sealed, Successors: make([]Successor, len(d.Ranges))}
+	c := Change{Cause: d.Cause, Reason: d.Reason, Sealed: sealed, Successors: make([]Successor, len(d.Ranges))}
 	for i, r := range d.Ranges {
 		c.Successors[i] = successors[i]
 		c.Successors[i].Range = r

@@ -23,7 +23,7 @@ func broker(id string) layout.Broker {
 	return layout.Broker{ID: smq.BrokerID(id), Address: id + ":7310"}
 }
 
-// newLook is a topic whose segments end at the given partitions and belong to
+// newLook is a topic of unknown load whose segments end at the given partitions and belong to
 // a, b, c, d, a, … in turn; "-" is none.
 func newLook(t *testing.T, owners string, ends ...smq.Partition) *look {
 	l := layout.Layout{Version: 9, Cause: layout.Split, NextSegment: smq.SegmentID(len(ends) + 10)}
@@ -39,18 +39,33 @@ func newLook(t *testing.T, owners string, ends ...smq.Partition) *look {
 	if err := l.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	return &look{t: t, in: layout.Input{
+	k := &look{t: t, in: layout.Input{
 		Layout:  l,
 		Loads:   map[smq.SegmentID]layout.SegmentLoad{},
 		Policy:  layout.DefaultPolicy(),
 		Now:     epoch,
 		Brokers: []layout.Broker{broker("a"), broker("b"), broker("c"), broker("d")},
 	}}
+	k.set(0, nil)
+	clear(k.in.Loads)
+	return k
 }
 
 // set gives every segment the load of its partitions, in MB/s: those given,
-// and a background of even traffic.
+// and a background of even traffic; and the brokers what theirs add up to.
 func (k *look) set(background float64, hot map[smq.Partition]float64) *look {
+	for i := range k.in.Brokers {
+		b := &k.in.Brokers[i]
+		b.Segments, b.BytesPerSecond, b.MessagesPerSecond = 0, 0, 0
+		for _, s := range k.in.Layout.Segments {
+			if s.Owner.Broker == b.ID {
+				l := measured(s, background, hot)
+				b.Segments++
+				b.BytesPerSecond += l.Bytes
+				b.MessagesPerSecond += l.Messages
+			}
+		}
+	}
 	for _, s := range k.in.Layout.Segments {
 		k.in.Loads[s.ID] = measured(s, background, hot)
 	}

@@ -51,8 +51,9 @@ const (
 	// Brokers are unequal when one carries more than this share above the
 	// average, and at least so many bytes per second.
 	unequalBy, unequalAt = 0.3, 4e6
-	// A move has to take this share of what the two brokers differ by.
-	moveWorth = 0.1
+	// A round of moves as this one has to take this share of what the two
+	// brokers differ by.
+	roundWorth = 0.1
 	// While all traffic changes by more than this share from look to look,
 	// averages that are of different ages say nothing about who carries more.
 	steadyWithin = 0.1
@@ -148,7 +149,7 @@ func (e *Expected) transfer(byOwner map[smq.BrokerID][]Candidate) (Transfer, boo
 	gap := e.traffic(from) - e.traffic(to)
 	best := -1
 	for i, c := range of {
-		if cost := c.Load.Cost(); cost > gap/2 || cost < moveWorth*gap {
+		if cost := c.Load.Cost(); cost > gap/2+costPerSegment || movesAtOnce*cost < roundWorth*gap {
 			continue
 		}
 		if best < 0 || heavier(c, of[best]) {

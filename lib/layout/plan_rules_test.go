@@ -1,0 +1,412 @@
+package layout_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seaweedmq/smq/lib/layout"
+	"github.com/seaweedmq/smq/lib/smq"
+)
+
+// Four segments, the first of them too loaded, the others silent: without more
+// the first is split and the others are merged.
+func TestPlanLeavesAlone(t *testing.T) {
+	const (
+		split = "split [0,16) into [0,8)@a [8,16)@b"
+		merge = "merge [16,32) [32,48) [48,64) into [16,64)@"
+	)
+	busy := func(id smq.SegmentID) func(*layout.Input) {
+		return func(in *layout.Input) { in.Busy = func(s smq.SegmentID) bool { return s == id } }
+	}
+	unknown := func(id smq.SegmentID) func(*layout.Input) {
+		return func(in *layout.Input) {
+			l := in.Loads[id]
+			l.Known = false
+			in.Loads[id] = l
+		}
+	}
+	for _, test := range []struct {
+		name string
+		with func(*layout.Input)
+		want string // of a minute
+	}{
+		{"nothing", func(*layout.Input) {}, split + "; " + merge + "c"},
+		{"a topic that is off", func(in *layout.Input) { in.Policy.Mode = layout.Off }, ""},
+		{"a topic that people see to", func(in *layout.Input) { in.Policy.Mode = layout.Manual }, ""},
+		{"a topic without thresholds", func(in *layout.Input) { in.Policy.Split = layout.Load{} }, ""},
+		{"a cluster that takes nothing", func(in *layout.Input) {
+			for i := range in.Brokers {
+				in.Brokers[i].Draining = true
+			}
+		}, ""},
+		{"the dead owner's", func(in *layout.Input) { in.Brokers[0].Dead = true }, merge + "b"},
+		{"the draining owner's", func(in *layout.Input) { in.Brokers[2].Draining = true }, split},
+		{"an unknown owner's", func(in *layout.Input) { in.Brokers = in.Brokers[:3] }, split + "; merge [16,32) [32,48) into [16,48)@c"},
+		{"a loaded one under change", busy(10), merge + "b"},
+		{"a silent one under change", busy(12), split},
+		{"a loaded one whose load is not known", unknown(10), merge + "b"},
+		{"a silent one whose load is not known", unknown(12), split},
+		{"one that is missing", func(in *layout.Input) { delete(in.Loads, 13) }, split + "; merge [16,32) [32,48) into [16,48)@c"},
+		{"a load that is no number", func(in *layout.Input) {
+			in.Loads[10] = layout.SegmentLoad{Segment: 10, Known: true, Load: layout.Load{Bytes: math.NaN()}}
+		}, merge + "b"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			k := newLook(t, "abcd", 16, 32, 48, 64).set(0, map[smq.Partition]float64{3: 12, 12: 12})
+			test.with(&k.in)
+			if got := k.all(time.Minute); got != test.want {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+		})
+	}
+}
+
+// all looks for so long and says each decision once.
+func (k *look) all(d time.Duration) string {
+	k.t.Helper()
+	var words []string
+	for end := k.in.Now.Add(d); !k.in.Now.After(end); {
+		out, _ := k.plan()
+		for _, d := range out {
+			said := k.tell([]layout.Decision{d}, nil)
+			if !strings.Contains(strings.Join(words, "; "), said) {
+				words = append(words, said)
+			}
+		}
+	}
+	return strings.Join(words, "; ")
+}
+
+func TestPlanTakesItsTime(t *testing.T) {
+	k := newLook(t, "a", 64).set(0.5, nil)
+	look := func(after time.Duration, want int) {
+		t.Helper()
+		k.in.Now = epoch.Add(after)
+		if out, notes := k.plan(); len(out) != want {
+			t.Fatalf("after %v: %d decisions, notes %v, want %d", after, len(out), notes, want)
+		}
+	}
+	look(0, 0)
+	look(1900*time.Millisecond, 0)
+	k.set(0.1, nil)
+	look(1950*time.Millisecond, 0) // below for a moment
+	k.set(0.5, nil)
+	look(2*time.Second, 0)
+	look(3900*time.Millisecond, 0)
+	look(4*time.Second, 1)
+	// The decision comes to nothing.
+	look(5900*time.Millisecond, 0)
+	look(6*time.Second, 1)
+	// The clock is put back: it begins anew.
+	look(-time.Hour, 0)
+	look(-time.Hour+1900*time.Millisecond, 0)
+	look(-time.Hour+2*time.Second, 1)
+}
+
+// A burst that is over is not followed, though the average is still high.
+func TestPlanDoesNotFollowWhatIsOver(t *testing.T) {
+	k := newLook(t, "a", 64)
+	for sec := range 10 {
+		k.set(2*math.Exp(-float64(sec)/3), nil)
+		if out, notes := k.plan(); len(out)+len(notes) > 0 {
+			t.Fatalf("after %d s: %s", sec, k.tell(out, notes))
+		}
+	}
+}
+
+func TestPlanByMessages(t *testing.T) {
+	k := newLook(t, "a", 4).set(0, nil)
+	l := layout.SegmentLoad{Segment: 10, Known: true, Load: layout.Load{Messages: 60e3, Bytes: 6e6}}
+	for p := range smq.Partition(4) {
+		l.Partitions = append(l.Partitions, layout.PartitionLoad{Partition: p, Load: layout.Load{Messages: 1e3}})
+	}
+	l.Partitions[1].Load = layout.Load{Messages: 28e3}
+	l.Partitions[2].Load = layout.Load{Messages: 30e3}
+	l.Partitions[3].Load = layout.Load{Messages: 1e3, Bytes: 6e6}
+	k.in.Loads[10] = l
+	k.plan()
+	k.plan()
+	out, _ := k.plan()
+	if got := k.tell(out, nil); got != "split [0,4) into [0,2)@b [2,4)@a" {
+		t.Error(got)
+	}
+	if want := "60000 msg/s, above 50000 msg/s for 2s"; len(out) != 1 || out[0].Reason != want {
+		t.Errorf("got %+v, want the reason %q", out, want)
+	}
+}
+
+// A load of whose partitions nothing is known is divided by their number.
+func TestPlanWithoutPartitions(t *testing.T) {
+	k := newLook(t, "a", 64)
+	k.in.Loads[10] = layout.SegmentLoad{Segment: 10, Known: true, Load: layout.Load{Bytes: 40e6}}
+	if got, want := k.wait(time.Minute), "split [0,64) into [0,16)@a [16,32)@b [32,48)@c [48,64)@d"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestPlanKeepsToTheBounds(t *testing.T) {
+	type policy = layout.Policy
+	hot := map[smq.Partition]float64{}
+	for p := range smq.Partition(16) {
+		hot[p] = 2.5 // 40 MB/s in the first quarter
+	}
+	for _, test := range []struct {
+		name   string
+		owners string
+		ends   []smq.Partition
+		base   float64
+		hot    map[smq.Partition]float64
+		policy policy
+		want   string
+	}{
+		{"room for one more", "abcd", []smq.Partition{16, 32, 48, 64}, 0.2, hot, policy{MaxSegments: 5}, "split [0,16) into [0,8)@a [8,16)@b"},
+		{"room for none", "abcd", []smq.Partition{16, 32, 48, 64}, 0.5, hot, policy{MaxSegments: 4},
+			"segment 10: 40 MB/s, above 20 MB/s: the topic may have no more than 4 segments"},
+		{"room is shared", "ab", []smq.Partition{32, 64}, 0.8, nil, policy{MaxSegments: 4},
+			"split [0,32) into [0,16)@a [16,32)@c; split [32,64) into [32,48)@b [48,64)@d"},
+		{"at least so many, unmeasured", "a", []smq.Partition{64}, -1, nil, policy{MinSegments: 4},
+			"split [0,64) into [0,16)@a [16,32)@b [32,48)@c [48,64)@d"},
+		{"at least so many, the largest first", "ab", []smq.Partition{10, 64}, -1, nil, policy{MinSegments: 3},
+			"split [10,64) into [10,37)@b [37,64)@c"},
+		{"at least so many, the most loaded first", "ab", []smq.Partition{16, 64}, 0.01, map[smq.Partition]float64{1: 2, 9: 2}, policy{MinSegments: 3},
+			"split [0,16) into [0,8)@a [8,16)@c"},
+		{"at least so many, without owner", "-", []smq.Partition{64}, 0, nil, policy{MinSegments: 2}, "split [0,64) into [0,32)@a [32,64)@b"},
+		{"no more than partitions", "a", []smq.Partition{3}, -1, nil, policy{MinSegments: 4}, "split [0,3) into [0,1)@a [1,2)@b [2,3)@c"},
+		{"silent, but at least so many", "abcd", []smq.Partition{16, 32, 48, 64}, 0, hot1(50, 4), policy{MinSegments: 3},
+			"merge [0,16) [16,32) into [0,32)@a"},
+		{"the quietest first", "abcd", []smq.Partition{16, 32, 48, 64}, 0.1, map[smq.Partition]float64{2: 5, 20: 3, 40: 2, 60: 1}, policy{MinSegments: 3},
+			"merge [32,48) [48,64) into [32,64)@c"},
+		{"too many, whatever their load", "abcd", []smq.Partition{16, 32, 48, 64}, 0.5, map[smq.Partition]float64{2: 9, 60: 9}, policy{MaxSegments: 3},
+			"merge [16,32) [32,48) into [16,48)@b"},
+		{"too many, but not known", "abcd", []smq.Partition{16, 32, 48, 64}, -1, nil, policy{MaxSegments: 3}, "nothing"},
+		{"far too many", "abcd", []smq.Partition{16, 32, 48, 64}, 0.5, nil, policy{MaxSegments: 1},
+			"merge [0,16) [16,32) [32,48) [48,64) into [0,64)@a"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			k := newLook(t, test.owners, test.ends...)
+			if test.base >= 0 {
+				k.set(test.base, test.hot)
+			}
+			k.in.Policy = test.policy.WithDefaults(layout.DefaultPolicy())
+			if got := k.wait(time.Minute); got != test.want {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+		})
+	}
+}
+
+func hot1(p smq.Partition, mb float64) map[smq.Partition]float64 {
+	return map[smq.Partition]float64{p: mb}
+}
+
+// What is under way counts: a split for the most, a merge for the least.
+func TestPlanCountsWhatIsUnderWay(t *testing.T) {
+	busy := map[smq.SegmentID]bool{}
+	watched := func(k *look) *look {
+		k.in.Busy = func(id smq.SegmentID) bool { return busy[id] }
+		return k
+	}
+	k := watched(newLook(t, "ab", 32, 64)).set(0.2, map[smq.Partition]float64{1: 10, 20: 10})
+	k.in.Policy.MaxSegments = 3
+	if got, want := k.wait(time.Minute), "split [0,32) into [0,16)@a [16,32)@c"; got != want {
+		t.Fatalf("got %s, want %s", got, want)
+	}
+	busy[10] = true
+	k.set(0.2, map[smq.Partition]float64{40: 10, 60: 10, 1: 10, 20: 10})
+	if got, want := k.all(time.Minute), ""; got != want {
+		t.Fatalf("got %s, want nothing", got)
+	}
+	busy[10] = false // it came to nothing
+	if got := k.wait(time.Minute); strings.Count(got, "split") != 1 {
+		t.Fatalf("got %s, want one of the two to be split", got)
+	}
+
+	k = watched(newLook(t, "abcd", 16, 32, 48, 64)).set(0, hot1(40, 11))
+	k.in.Policy.MinSegments = 3
+	if got, want := k.wait(time.Minute), "merge [0,16) [16,32) into [0,32)@a"; got != want {
+		t.Fatalf("got %s, want %s", got, want)
+	}
+	busy[10], busy[11] = true, true
+	k.set(0, nil)
+	if got := k.all(time.Minute); got != "" {
+		t.Fatalf("got %s, want nothing", got)
+	}
+}
+
+// The third invariant: an empty segment is only merged with what it does not
+// contradict.
+func TestPlanMergesSegmentsWithoutOwner(t *testing.T) {
+	halves := func(l layout.Layout, first, second layout.Member) layout.Layout {
+		s := l.Segments[0]
+		seal := layout.EmptyOf(s)
+		if s.Assigned() {
+			seal = sealOf(s)
+		}
+		return must(t)(l.Next(layout.Change{Cause: layout.Split, Sealed: []layout.Sealed{seal}, Successors: []layout.Successor{
+			{Range: smq.Range{Lo: 0, Hi: 4}, Owner: first}, {Range: smq.Range{Lo: 4, Hi: 8}, Owner: second}}}, layout.Stamp{}))
+	}
+	fresh := must(t)(layout.New(8, layout.Stamp{}))
+	a, nobody := broker("a").Member(), layout.Member{}
+	for _, test := range []struct {
+		name string
+		l    layout.Layout
+		want string
+	}{
+		{"both continue from the same", halves(assigned(t), nobody, nobody), "merge [0,4) [4,8) into [0,8)@a"},
+		{"one continues from what the other's predecessor had too", halves(assigned(t), nobody, a), "nothing"},
+		{"neither continues from anything", halves(fresh, nobody, nobody), "merge [0,4) [4,8) into [0,8)@a"},
+		{"one would continue in half of its partitions", halves(fresh, nobody, a), "nothing"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			k := newLook(t, "a", 8)
+			k.in.Layout = test.l
+			k.set(0, nil)
+			if got := k.wait(time.Minute); got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+// The cool-down of a segment counts from the change that made it.
+func TestPlanCoolsDown(t *testing.T) {
+	change := func(l layout.Layout, cause layout.Cause, at time.Time) layout.Layout {
+		s := l.Segments[0]
+		return must(t)(l.Next(layout.Replace(cause, []layout.Sealed{sealOf(s)}, []layout.Member{broker("a").Member()}), layout.Stamp{NowMS: at.UnixMilli()}))
+	}
+	young := must(t)(must(t)(layout.New(64, layout.Stamp{NowMS: epoch.UnixMilli()})).Next(layout.Replace(layout.Assign,
+		[]layout.Sealed{{Segment: 1, Range: smq.Range{Hi: 64}, Empty: true}}, []layout.Member{broker("a").Member()}), layout.Stamp{NowMS: epoch.UnixMilli()}))
+	since := func(k *look) time.Duration {
+		for range 60 {
+			if out, _ := k.plan(); len(out) > 0 {
+				return k.in.Now.Sub(epoch) - time.Second
+			}
+		}
+		return -1
+	}
+	for _, test := range []struct {
+		name string
+		do   func(k *look)
+		want time.Duration
+	}{
+		{"a new topic", func(k *look) { k.in.Layout = young }, 2 * time.Second},
+		{"a leader that knows no more than the version's time", func(k *look) {
+			k.in.Layout = change(young, layout.Failover, epoch.Add(-3*time.Second))
+		}, 7 * time.Second},
+		{"a version from the future", func(k *look) {
+			k.in.Layout = change(young, layout.Failover, epoch.Add(time.Hour))
+		}, 10 * time.Second},
+		{"a roll is no change", func(k *look) {
+			k.in.Layout = young
+			k.plan()
+			k.in.Layout = change(young, layout.Roll, epoch.Add(time.Second))
+		}, 3 * time.Second},
+		{"a move is", func(k *look) {
+			k.in.Layout = young
+			k.plan()
+			k.in.Layout = change(young, layout.Move, epoch.Add(time.Second))
+		}, 11 * time.Second},
+		{"a roll after a move", func(k *look) {
+			k.in.Layout = young
+			k.plan()
+			k.in.Layout = change(young, layout.Move, epoch.Add(time.Second))
+			k.set(0.5, nil)
+			k.plan()
+			k.in.Layout = change(k.in.Layout, layout.Roll, epoch.Add(2*time.Second))
+		}, 11 * time.Second},
+		{"two versions since the last look", func(k *look) {
+			k.in.Layout = young
+			k.plan()
+			k.in.Layout = change(change(young, layout.Move, epoch), layout.Roll, epoch)
+		}, 11 * time.Second},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			k := newLook(t, "a", 64)
+			test.do(k)
+			k.set(0.5, nil)
+			if got := since(k); got != test.want {
+				t.Errorf("split after %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+// A change elsewhere does not make neighbours wait anew.
+func TestPlanGoesOnWaitingThroughOtherChanges(t *testing.T) {
+	k := newLook(t, "abcd", 16, 32, 48, 64).set(0, map[smq.Partition]float64{40: 11, 60: 11})
+	for range 15 {
+		k.plan()
+	}
+	s := k.in.Layout.Segments[3]
+	k.in.Layout = must(t)(k.in.Layout.Next(layout.Replace(layout.Roll, []layout.Sealed{sealOf(s)}, []layout.Member{s.Owner}), layout.Stamp{}))
+	k.set(0, map[smq.Partition]float64{40: 11, 60: 11})
+	start := k.in.Now
+	if got, want := k.wait(time.Minute), "merge [0,16) [16,32) into [0,32)@a"; got != want {
+		t.Fatalf("got %s, want %s", got, want)
+	}
+	if waited := k.in.Now.Sub(start); waited != 6*time.Second {
+		t.Errorf("it took another %v", waited)
+	}
+}
+
+// Topics that are looked at in one round know of each other's decisions, and
+// those of the next round do.
+func TestPlanSharesExpectations(t *testing.T) {
+	var e layout.Expected
+	given := map[smq.BrokerID]int{}
+	now := epoch
+	for range 2 {
+		var brokers []layout.Broker
+		for _, id := range []string{"a", "b", "c", "d"} {
+			brokers = append(brokers, broker(id))
+		}
+		brokers[0].BytesPerSecond = 145e6 // 24 from each topic's segment
+		e.Update(brokers, now)
+		for range 3 {
+			k := newLook(t, "a", 64).set(0.375, nil)
+			k.in.Expected, k.in.Brokers = &e, nil
+			k.plan()
+			k.plan()
+			out, _ := k.plan()
+			if len(out) != 1 || len(out[0].Owners) != 2 {
+				t.Fatalf("got %+v", out)
+			}
+			for _, id := range out[0].Owners {
+				given[id]++
+			}
+		}
+		now = now.Add(time.Second)
+	}
+	for _, id := range []smq.BrokerID{"a", "b", "c", "d"} {
+		if given[id] < 2 || given[id] > 4 {
+			t.Errorf("of 12 segments the brokers got %v", given)
+		}
+	}
+	if cost, ok := e.Cost("a"); !ok || cost < 10e6 {
+		t.Errorf("a is expected to carry %v, %v", cost, ok)
+	}
+	e.Update([]layout.Broker{broker("a")}, now.Add(time.Minute))
+	if cost, ok := e.Cost("a"); !ok || cost > 1 {
+		t.Errorf("a minute later a is still expected to carry %v, %v", cost, ok)
+	}
+	if _, ok := e.Cost("b"); ok {
+		t.Error("b has left, and is still known")
+	}
+}
+
+func TestMemoryChanged(t *testing.T) {
+	k := newLook(t, "a", 64)
+	if at := k.in.Memory.Changed(10); !at.IsZero() {
+		t.Errorf("nothing is remembered, but %v", at)
+	}
+	k.in.Layout.Stamp.NowMS = epoch.Add(-time.Hour).UnixMilli()
+	k.plan()
+	if at := k.in.Memory.Changed(10); !at.Equal(epoch.Add(-time.Hour)) {
+		t.Errorf("changed at %v", at)
+	}
+	if at := k.in.Memory.Changed(11); !at.IsZero() {
+		t.Errorf("there is no segment 11, changed at %v", at)
+	}
+}
