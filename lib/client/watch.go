@@ -51,8 +51,6 @@ func (c *Client) Watch(ctx context.Context, req *smqpb.WatchRequest, update func
 		select {
 		case <-time.After(minBackoff):
 		case <-ctx.Done():
-		case <-c.ended:
-			return fmt.Errorf("watch: client: %w", ErrClosed)
 		}
 	}
 }

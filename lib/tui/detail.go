@@ -1,0 +1,89 @@
+package tui
+
+import "github.com/seaweedmq/smq/lib/smqpb"
+
+// detail is the topic that is looked at.
+type detail struct {
+	topic              string
+	*smqpb.TopicDetail // nil until it has been told of
+	segments           map[uint64]*liveSegment
+	busiest            float64 // bytes/s of the busiest segment
+}
+
+// liveSegment is a live segment, what it takes in, and what it took in lately.
+type liveSegment struct {
+	*smqpb.Segment
+	load  *smqpb.SegmentLoad // nil while it is not known
+	rates history            // bytes/s
+}
+
+// look begins to look at a topic; "" at none.
+func (s *state) look(topic string) {
+	s.detail = nil
+	if topic != "" {
+		s.detail = &detail{topic: topic}
+	}
+}
+
+// applyDetail takes what is told of the topic that is looked at.
+func (s *state) applyDetail(d *smqpb.TopicDetail) {
+	if s.detail == nil || d == nil {
+		return
+	}
+	before := s.detail
+	if before.TopicDetail != nil && before.GetConfig().GetTopicId() != d.GetConfig().GetTopicId() {
+		before = &detail{} // another topic of the same name
+	}
+	next := &detail{topic: s.detail.topic, TopicDetail: d, segments: make(map[uint64]*liveSegment)}
+	for _, segment := range d.GetLayout().GetSegments() {
+		live := &liveSegment{Segment: segment}
+		if old := before.segments[segment.GetId()]; old != nil {
+			live.rates = old.rates
+		}
+		next.segments[segment.GetId()] = live
+	}
+	for _, load := range d.GetLoads() {
+		if live := next.segments[load.GetSegment()]; live != nil {
+			live.load = load
+			next.busiest = max(next.busiest, load.GetBytesPerSecond())
+		}
+	}
+	s.detail = next
+}
+
+// frozen is a copy that further samples do not change.
+func (d *detail) frozen() *detail {
+	if d == nil {
+		return nil
+	}
+	c := *d
+	c.segments = make(map[uint64]*liveSegment, len(d.segments))
+	for id, live := range d.segments {
+		same := *live
+		same.rates = live.rates.copied()
+		c.segments[id] = &same
+	}
+	return &c
+}
+
+// part is a segment's load as a part of the threshold above which it is split,
+// or, where there is none, of the topic's busiest segment.
+func (d *detail) part(load *smqpb.SegmentLoad) float64 {
+	perBytes, perMessages := d.GetScaling().GetSplitBytesPerSecond(), d.GetScaling().GetSplitMessagesPerSecond()
+	if !d.hasThreshold() {
+		perBytes = d.busiest * 1.0001 // so that the busiest is not above it
+	}
+	var part float64
+	if perBytes > 0 {
+		part = load.GetBytesPerSecond() / perBytes
+	}
+	if perMessages > 0 {
+		part = max(part, load.GetMessagesPerSecond()/perMessages)
+	}
+	return part
+}
+
+// hasThreshold reports whether the topic has a threshold for splits.
+func (d *detail) hasThreshold() bool {
+	return d.GetScaling().GetSplitBytesPerSecond() > 0 || d.GetScaling().GetSplitMessagesPerSecond() > 0
+}

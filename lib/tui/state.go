@@ -1,0 +1,166 @@
+package tui
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/seaweedmq/smq/lib/smqpb"
+)
+
+// maxEvents bounds the events that are kept.
+const maxEvents = 5000
+
+// state is the cluster as the watches tell it. Protobuf messages in it are never
+// changed, only replaced.
+type state struct {
+	complete bool // a snapshot has been whole
+	cluster  *smqpb.ClusterInfo
+	topics   map[string]*topicRow
+	brokers  map[string]*history // bytes/s, by id
+	events   []*smqpb.LayoutEvent
+	dropped  int   // events that were there before the first one
+	timeMS   int64 // the leader's clock
+	detail   *detail
+
+	// version rises with every change of what topics there are or what is known
+	// of them, so that views know when to sort them anew.
+	version int
+}
+
+// topicRow is a topic in one line, and its traffic lately.
+type topicRow struct {
+	*smqpb.TopicStatus
+	lower string // its name, to look for
+	rates history
+	seen  bool // in the present snapshot
+}
+
+func newState() *state {
+	return &state{topics: make(map[string]*topicRow), brokers: make(map[string]*history)}
+}
+
+// frozen is a copy that further updates do not change.
+func (s *state) frozen() *state {
+	c := *s
+	c.topics = make(map[string]*topicRow, len(s.topics))
+	for name, row := range s.topics {
+		same := *row
+		same.rates = row.rates.copied()
+		c.topics[name] = &same
+	}
+	c.brokers = make(map[string]*history, len(s.brokers))
+	for id, h := range s.brokers {
+		same := h.copied()
+		c.brokers[id] = &same
+	}
+	c.events = slices.Clone(s.events)
+	c.detail = s.detail.frozen()
+	return &c
+}
+
+// apply takes an update of the cluster.
+func (s *state) apply(u *smqpb.WatchUpdate) {
+	if u.GetReset_() {
+		for _, row := range s.topics {
+			row.seen = false
+		}
+	}
+	s.timeMS = max(s.timeMS, u.GetTimeMs())
+	if u.GetCluster() != nil {
+		s.cluster = u.GetCluster()
+		s.forgetBrokers()
+	}
+	for _, status := range u.GetTopics() {
+		s.applyTopic(status)
+	}
+	for _, name := range u.GetRemovedTopics() {
+		delete(s.topics, name)
+	}
+	if len(u.GetTopics())+len(u.GetRemovedTopics()) > 0 {
+		s.version++
+	}
+	if u.GetComplete() {
+		s.finish()
+	}
+	s.applyEvents(u.GetEvents())
+}
+
+func (s *state) applyTopic(status *smqpb.TopicStatus) {
+	row := s.topics[status.GetTopic()]
+	if row == nil || row.GetTopicId() != status.GetTopicId() {
+		row = &topicRow{lower: strings.ToLower(status.GetTopic())}
+		s.topics[status.GetTopic()] = row
+	}
+	row.TopicStatus, row.seen = status, true
+}
+
+// finish ends a snapshot: what it did not tell of is not there any more. Until
+// then the old is shown, rather than a screen that empties and fills again.
+func (s *state) finish() {
+	for name, row := range s.topics {
+		if !row.seen {
+			delete(s.topics, name)
+		}
+	}
+	s.complete = true
+	s.version++
+}
+
+func (s *state) applyEvents(events []*smqpb.LayoutEvent) {
+	s.events = append(s.events, events...)
+	if n := len(s.events) - maxEvents; n > 0 {
+		s.dropped += n
+		s.events = append(s.events[:0:0], s.events[n:]...)
+	}
+}
+
+// forgetBrokers drops the histories of brokers that have gone.
+func (s *state) forgetBrokers() {
+	here := make(map[string]bool)
+	for _, b := range s.cluster.GetBrokers() {
+		here[b.GetId()] = true
+	}
+	for id := range s.brokers {
+		if !here[id] {
+			delete(s.brokers, id)
+		}
+	}
+}
+
+// sample takes the rates of a second into the histories.
+func (s *state) sample() {
+	for _, row := range s.topics {
+		row.rates.add(row.GetBytesPerSecond())
+	}
+	for _, b := range s.cluster.GetBrokers() {
+		h := s.brokers[b.GetId()]
+		if h == nil {
+			h = &history{}
+			s.brokers[b.GetId()] = h
+		}
+		h.add(b.GetLoad().GetBytesPerSecond())
+	}
+	if s.detail != nil {
+		for _, live := range s.detail.segments {
+			live.rates.add(live.load.GetBytesPerSecond())
+		}
+	}
+}
+
+// broker is what is known of a broker, nil when it has gone.
+func (s *state) broker(id string) *smqpb.BrokerInfo {
+	for _, b := range s.cluster.GetBrokers() {
+		if b.GetId() == id {
+			return b
+		}
+	}
+	return nil
+}
+
+// address is a broker's address, or the beginning of its id when it has gone.
+func (s *state) address(id string) string {
+	if b := s.broker(id); b != nil {
+		return b.GetAddress()
+	}
+	return short(id)
+}
