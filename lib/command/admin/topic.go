@@ -16,19 +16,23 @@ import (
 )
 
 func newTopic(e *cli.Env) *cobra.Command {
-	return group("topic", "Create, list, describe and delete topics",
-		newTopicCreate(e), newTopicList(e), newTopicDescribe(e), newTopicDelete(e))
+	return group("topic", "Create, list, describe, alter, split and delete topics",
+		newTopicCreate(e), newTopicList(e), newTopicDescribe(e), newTopicAlter(e), newTopicDelete(e),
+		newTopicSplit(e), newTopicMerge(e), newTopicHistory(e))
 }
 
 func newTopicCreate(e *cli.Env) *cobra.Command {
 	var options client.TopicOptions
+	var scaling scalingFlags
 	var ifNotExists bool
 	cmd := &cobra.Command{
 		Use:   "create TOPIC…",
 		Short: "Create topics",
 		Long: `Create topics. The number of partitions and what the partition key is stay as
-they are for the topic's life.`,
+they are for the topic's life; the rest can be altered. What no flag names is the
+cluster's default.`,
 		Example: `  smq-admin topic create orders --partitions 128
+  smq-admin topic create orders --split-above 20MB/s --split-above 50000msg/s --max-segments 16
   smq-admin topic create clicks --key json:user.id --if-not-exists`,
 		Args: cli.Args("TOPIC…"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -39,6 +43,12 @@ they are for the topic's life.`,
 			if err != nil {
 				return err
 			}
+			if options.Scaling, err = scaling.parse(cmd.Flags()); err != nil {
+				return err
+			}
+			if err := checkReplicas(cmd.Flags(), options.Replicas); err != nil {
+				return err
+			}
 			return withClient(cmd.Context(), e, func(ctx context.Context, c *client.Client) error {
 				return createTopics(ctx, e, c, topics, options, ifNotExists, cmd.Flags().Changed("partitions"))
 			})
@@ -47,6 +57,7 @@ they are for the topic's life.`,
 	cmd.Flags().Int32Var(&options.Partitions, "partitions", smq.DefaultPartitions, "`N` partitions, 1 to 1000000")
 	cmd.Flags().StringVar(&options.Key, "key", "key", "`SOURCE` of the partition key: key, header:NAME or json:PATH")
 	cmd.Flags().Int32Var(&options.Replicas, "replicas", 0, "`N` brokers hold what is not stored yet, 1 to 5, if so many live (default 1)")
+	scaling.register(cmd)
 	cmd.Flags().BoolVar(&ifNotExists, "if-not-exists", false, "a topic that exists is a success")
 	return cmd
 }
@@ -104,10 +115,8 @@ func newTopicList(e *cli.Env) *cobra.Command {
 		Example: "  smq-admin topic list -o name\n  smq-admin topic list --namespace shop -o json",
 		Args:    cli.Args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if namespace != "" {
-				if _, err := smq.ParseTopic(namespace + "/x"); err != nil {
-					return cli.Usagef("--namespace %q: use letters, digits, '_', '-', and '.' but not first", namespace)
-				}
+			if err := checkNamespace(namespace); err != nil {
+				return err
 			}
 			return withClient(cmd.Context(), e, func(ctx context.Context, c *client.Client) error {
 				var topics []topicView
@@ -127,11 +136,22 @@ func newTopicList(e *cli.Env) *cobra.Command {
 	return cmd
 }
 
+// checkNamespace refuses what can be no namespace; empty stands for all.
+func checkNamespace(namespace string) error {
+	if namespace == "" {
+		return nil
+	}
+	if _, err := smq.ParseTopic(namespace + "/x"); err != nil {
+		return cli.Usagef("--namespace %q: use letters, digits, '_', '-', and '.' but not first", namespace)
+	}
+	return nil
+}
+
 func newTopicDescribe(e *cli.Env) *cobra.Command {
 	var offsets bool
 	cmd := &cobra.Command{
 		Use:     "describe TOPIC",
-		Short:   "Show a topic and its live segments",
+		Short:   "Show a topic, its live segments and what they take in",
 		Example: "  smq-admin topic describe orders\n  smq-admin topic describe orders --offsets -o json",
 		Args:    cli.Args("TOPIC"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -156,6 +176,7 @@ func describeTopic(ctx context.Context, e *cli.Env, c *client.Client, topic smq.
 		return connect.NoTopic(err, topic)
 	}
 	view := viewDescription(d)
+	view.addLoads(loads(ctx, e, c, topic))
 	if offsets {
 		if err := view.addOffsets(ctx, c, topic); err != nil {
 			return err
@@ -165,8 +186,16 @@ func describeTopic(ctx context.Context, e *cli.Env, c *client.Client, topic smq.
 		if _, err := fmt.Fprintln(e.Stdout); err != nil {
 			return err
 		}
-		if err := layoutColumns.Table(e, view.Segments); err != nil || !offsets {
+		if err := layoutColumns.Table(e, view.Segments); err != nil {
 			return err
+		}
+		for _, note := range view.Notes {
+			if _, err := fmt.Fprintf(e.Stdout, "note: %s\n", note); err != nil {
+				return err
+			}
+		}
+		if !offsets {
+			return nil
 		}
 		if _, err := fmt.Fprintln(e.Stdout); err != nil {
 			return err

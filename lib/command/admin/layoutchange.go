@@ -1,0 +1,197 @@
+package admin
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/seaweedmq/smq/lib/cli"
+	"github.com/seaweedmq/smq/lib/smq"
+	"github.com/seaweedmq/smq/lib/smqpb"
+)
+
+// changeView is a change of a topic's layout: a version in its history, or an
+// event as it happens.
+type changeView struct {
+	Topic     string       `json:"topic"`
+	TopicID   string       `json:"topic_id"`
+	Version   uint64       `json:"version"`
+	CreatedMS int64        `json:"created_ms"`
+	Cause     string       `json:"cause"` // create, assign, split, merge, failover, drain, move, roll; in events also delete
+	From      []sealedView `json:"from"`
+	To        []segmentRef `json:"to"`
+	PauseMS   int64        `json:"pause_ms"`
+	Reason    string       `json:"reason"`
+	Leader    string       `json:"leader"`
+	Segments  int          `json:"live_segments"` // after it
+}
+
+// sealedView is a segment that the change took out of the layout, and the
+// traffic that it took in until then, where that is known.
+type sealedView struct {
+	segmentRef
+	Unclean           bool    `json:"unclean"`
+	Messages          uint64  `json:"messages"`
+	Bytes             uint64  `json:"bytes"`
+	MessagesPerSecond float64 `json:"messages_per_second"`
+	BytesPerSecond    float64 `json:"bytes_per_second"`
+}
+
+func viewSealed(sealed []*smqpb.SealedSegment, loads []*smqpb.SegmentLoad) []sealedView {
+	views := []sealedView{}
+	for _, s := range sealed {
+		v := sealedView{
+			segmentRef: segmentRef{Segment: s.GetId(), Lo: s.GetLo(), Hi: s.GetHi()},
+			Unclean:    s.GetUnclean(), Messages: s.GetMessages(), Bytes: s.GetBytes(),
+		}
+		for _, l := range loads {
+			if l.GetSegment() == s.GetId() {
+				v.MessagesPerSecond, v.BytesPerSecond = perSecond(l.GetMessagesPerSecond()), perSecond(l.GetBytesPerSecond())
+			}
+		}
+		views = append(views, v)
+	}
+	return views
+}
+
+func viewRefs(segments []*smqpb.Segment) []segmentRef {
+	refs := []segmentRef{}
+	for _, s := range segments {
+		refs = append(refs, refTo(s))
+	}
+	return refs
+}
+
+// viewEvent is an event as it is shown.
+func viewEvent(e *smqpb.LayoutEvent) changeView {
+	v := changeView{
+		Topic: e.GetTopic(), TopicID: e.GetTopicId(), Version: e.GetVersion(), CreatedMS: e.GetCreatedMs(), Cause: e.GetCause(),
+		From: viewSealed(e.GetSealed(), e.GetLoads()), To: viewRefs(e.GetOpened()),
+		PauseMS: e.GetPauseMs(), Reason: e.GetReason(), Leader: e.GetLeader(), Segments: int(e.GetSegments()),
+	}
+	if e.GetDeleted() {
+		v.Cause = "delete"
+	}
+	return v
+}
+
+// from names what was sealed, or is empty.
+func (c changeView) from() []segmentRef {
+	var refs []segmentRef
+	for _, s := range c.From {
+		refs = append(refs, s.segmentRef)
+	}
+	return refs
+}
+
+// load is what the sealed segments took in together.
+func (c changeView) load() (messages, bytes float64) {
+	for _, s := range c.From {
+		messages += s.MessagesPerSecond
+		bytes += s.BytesPerSecond
+	}
+	return messages, bytes
+}
+
+// loadText is empty when no load is known.
+func (c changeView) loadText() string {
+	messages, bytes := c.load()
+	if messages == 0 && bytes == 0 {
+		return ""
+	}
+	return byteRate(bytes) + " " + messageRate(messages)
+}
+
+func (c changeView) pauseText() string {
+	if c.PauseMS == 0 {
+		return ""
+	}
+	return (time.Duration(c.PauseMS) * time.Millisecond).String()
+}
+
+// plainSegments are all segments, for programs: 5:0-32,6:32-64 are the
+// partitions from 0 to 31 and from 32 to 63.
+func plainSegments(refs []segmentRef) string {
+	var texts []string
+	for _, s := range refs {
+		texts = append(texts, fmt.Sprintf("%d:%d-%d", s.Segment, s.Lo, s.Hi))
+	}
+	return orNone(strings.Join(texts, ","))
+}
+
+var historyColumns = cli.View[changeView]{
+	Name: func(c changeView) string { return number(c.Version) },
+	Columns: []cli.Column[changeView]{
+		{Header: "VERSION", Cell: func(c changeView) string { return number(c.Version) }, Right: true},
+		{Header: "TIME", Cell: func(c changeView) string { return when(c.CreatedMS) }},
+		{Header: "CAUSE", Cell: func(c changeView) string { return c.Cause }},
+		{Header: "FROM", Cell: func(c changeView) string { return orNone(listSegments(c.from())) },
+			Raw: func(c changeView) []string { return []string{plainSegments(c.from())} }},
+		{Header: "TO", Cell: func(c changeView) string { return orNone(listSegments(c.To)) },
+			Raw: func(c changeView) []string { return []string{plainSegments(c.To)} }},
+		{Header: "LOAD", Cell: func(c changeView) string { return orNone(c.loadText()) },
+			Raw: func(c changeView) []string {
+				messages, bytes := c.load()
+				return []string{fmt.Sprintf("%.0f", messages), fmt.Sprintf("%.0f", bytes)}
+			}},
+		{Header: "PAUSE", Cell: func(c changeView) string { return orNone(c.pauseText()) }, Right: true,
+			Raw: func(c changeView) []string { return []string{number(c.PauseMS)} }},
+		{Header: "REASON", Cell: func(c changeView) string { return orNone(c.Reason) }},
+	},
+}
+
+// eventColumns are what an event is in the plain format; Name is its topic.
+var eventColumns = cli.View[changeView]{
+	Name: func(c changeView) string { return c.Topic },
+	Columns: append([]cli.Column[changeView]{
+		{Header: "TOPIC", Cell: func(c changeView) string { return c.Topic }},
+	}, historyColumns.Columns...),
+}
+
+// line is the change in a line for people, without characters that could drive
+// a terminal.
+func (c changeView) line() string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s  %s  v%d  %s", when(c.CreatedMS), c.Topic, c.Version, c.Cause)
+	from, to := listSegments(c.from()), listSegments(c.To)
+	switch {
+	case from != "" && to != "":
+		fmt.Fprintf(&text, "  %s → %s", from, to)
+	case from != "":
+		fmt.Fprintf(&text, "  %s sealed", from)
+	case to != "":
+		fmt.Fprintf(&text, "  → %s", to)
+	}
+	for _, s := range c.From {
+		if s.Unclean {
+			fmt.Fprintf(&text, "; segment %d sealed uncleanly", s.Segment)
+		}
+	}
+	if load := c.loadText(); load != "" {
+		fmt.Fprintf(&text, "; %s", load)
+	}
+	if pause := c.pauseText(); pause != "" {
+		fmt.Fprintf(&text, "; paused %s", pause)
+	}
+	if c.Reason != "" {
+		fmt.Fprintf(&text, "; %s", c.Reason)
+	}
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, text.String())
+}
+
+// opened are the segments of a version that the one before does not have.
+func opened(version *smqpb.Layout, before map[smq.SegmentID]bool) []*smqpb.Segment {
+	var fresh []*smqpb.Segment
+	for _, s := range version.GetSegments() {
+		if !before[smq.SegmentID(s.GetId())] {
+			fresh = append(fresh, s)
+		}
+	}
+	return fresh
+}
