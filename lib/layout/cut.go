@@ -23,7 +23,11 @@ func weigh(span smq.Range, parts []PartitionLoad, weight func(Load) float64) wei
 	w := weights{span: span, at: make([]smq.Partition, 0, len(parts)), weight: make([]float64, 0, len(parts))}
 	for _, p := range parts {
 		x := weight(p.Load)
-		if !(x > 0) {
+		last := span.Lo - 1
+		if n := len(w.at); n > 0 {
+			last = w.at[n-1]
+		}
+		if x == 0 || !p.sane() || p.Partition <= last || p.Partition >= span.Hi {
 			continue
 		}
 		if x > w.top {

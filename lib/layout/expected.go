@@ -67,7 +67,7 @@ func (e *Expected) takers() int {
 
 // add expects one more segment, or with a sign of -1 one less, of the load.
 func (e *Expected) add(id smq.BrokerID, l Load, sign float64) {
-	if id == "" {
+	if id == "" || !l.sane() {
 		return
 	}
 	if e.added == nil {

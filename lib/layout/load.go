@@ -29,6 +29,13 @@ func (l Load) Scale(f float64) Load { return Load{Messages: l.Messages * f, Byte
 // IsZero reports whether there is no traffic at all.
 func (l Load) IsZero() bool { return l == Load{} }
 
+// sane reports whether both rates are numbers that traffic can have. What
+// brokers tell is not trusted to be.
+func (l Load) sane() bool {
+	const most = 1e18 // far from where sums overflow
+	return l.Bytes >= 0 && l.Bytes < most && l.Messages >= 0 && l.Messages < most
+}
+
 // Cost is the load as one number, in bytes per second or their like; see
 // Broker.Cost.
 func (l Load) Cost() float64 { return l.Bytes + costPerMessage*l.Messages }
@@ -94,11 +101,13 @@ func (l SegmentLoad) over(r smq.Range) Load {
 	return sum
 }
 
-// within are the partitions that lie in the range; it shares their memory.
+// within are the partitions that lie in the range, of rising ones; it shares
+// their memory.
 func within(parts []PartitionLoad, r smq.Range) []PartitionLoad {
 	at := func(p smq.Partition) int {
 		i, _ := slices.BinarySearchFunc(parts, p, func(a PartitionLoad, p smq.Partition) int { return int(a.Partition) - int(p) })
 		return i
 	}
-	return parts[at(r.Lo):at(r.Hi)]
+	from, to := at(r.Lo), at(r.Hi)
+	return parts[from:max(from, to)]
 }

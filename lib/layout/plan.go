@@ -21,7 +21,8 @@ type Input struct {
 	// Expected (may be nil) is updated with the brokers for this round. It takes
 	// in what is decided.
 	Expected *Expected
-	// Busy (may be nil) reports whether a change of the segment is under way.
+	// Busy (may be nil) reports whether a change of the segment is under way, be
+	// it by an earlier decision or by anybody else.
 	Busy func(smq.SegmentID) bool
 }
 
@@ -129,7 +130,7 @@ func (p *planner) load(i int) (Load, bool) {
 		return Load{}, true
 	}
 	l := p.Loads[s.ID]
-	return l.Load, l.Known
+	return l.Load, l.Known && l.sane()
 }
 
 // count takes in what a decision under way will make of the number of segments.

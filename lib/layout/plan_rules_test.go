@@ -2,6 +2,8 @@ package layout_test
 
 import (
 	"math"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,6 +29,11 @@ func TestPlanLeavesAlone(t *testing.T) {
 			in.Loads[id] = l
 		}
 	}
+	rated := func(id smq.SegmentID, bytes float64) func(*layout.Input) {
+		return func(in *layout.Input) {
+			in.Loads[id] = layout.SegmentLoad{Segment: id, Known: true, Load: layout.Load{Bytes: bytes}}
+		}
+	}
 	for _, test := range []struct {
 		name string
 		with func(*layout.Input)
@@ -49,9 +56,9 @@ func TestPlanLeavesAlone(t *testing.T) {
 		{"a loaded one whose load is not known", unknown(10), merge + "b"},
 		{"a silent one whose load is not known", unknown(12), split},
 		{"one that is missing", func(in *layout.Input) { delete(in.Loads, 13) }, split + "; merge [16,32) [32,48) into [16,48)@c"},
-		{"a load that is no number", func(in *layout.Input) {
-			in.Loads[10] = layout.SegmentLoad{Segment: 10, Known: true, Load: layout.Load{Bytes: math.NaN()}}
-		}, merge + "b"},
+		{"a load that is no number", rated(10, math.NaN()), merge + "b"},
+		{"a load beyond all measure", rated(10, math.Inf(1)), merge + "b"},
+		{"a load below nothing", rated(12, -1), split},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			k := newLook(t, "abcd", 16, 32, 48, 64).set(0, map[smq.Partition]float64{3: 12, 12: 12})
@@ -408,5 +415,48 @@ func TestMemoryChanged(t *testing.T) {
 	}
 	if at := k.in.Memory.Changed(11); !at.IsZero() {
 		t.Errorf("there is no segment 11, changed at %v", at)
+	}
+}
+
+// Whatever brokers tell, decisions can be carried out.
+func TestPlanSurvivesNonsense(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	number := func() float64 {
+		return []float64{0, 1, -1, 1e7, 1e300, math.Inf(1), math.Inf(-1), math.NaN(), math.MaxFloat64}[rnd.IntN(9)]
+	}
+	load := func() layout.Load { return layout.Load{Messages: number(), Bytes: number()} }
+	decisions := 0
+	var e layout.Expected
+	for range 3000 {
+		k := newLook(t, "ab-cd", 3, 16, 32, 50, 64)
+		k.in.Expected = &e
+		for _, s := range k.in.Layout.Segments {
+			l := layout.SegmentLoad{Segment: s.ID, Known: true, Load: layout.Load{Bytes: []float64{0, 1e7, 1e8}[rnd.IntN(3)]}}
+			if rnd.IntN(4) == 0 {
+				l.Load = load()
+			}
+			for range rnd.IntN(20) {
+				l.Partitions = append(l.Partitions, layout.PartitionLoad{Partition: rnd.Int32N(70) - 3, Load: load()})
+			}
+			if rnd.IntN(2) == 0 {
+				slices.SortFunc(l.Partitions, func(a, b layout.PartitionLoad) int { return int(a.Partition - b.Partition) })
+			}
+			k.in.Loads[s.ID] = l
+		}
+		k.in.Policy.MaxSegments = 1 + rnd.IntN(70)
+		for _, after := range []time.Duration{0, 2 * time.Second, 20 * time.Second} {
+			k.in.Now = epoch.Add(after)
+			e.Update(k.in.Brokers, k.in.Now)
+			out, notes := k.plan()
+			k.tell(out, notes)
+			decisions += len(out)
+		}
+	}
+	if decisions < 1000 {
+		t.Errorf("%d decisions in all: too few to say anything", decisions)
+	}
+	e.Update([]layout.Broker{broker("a")}, epoch.Add(time.Hour))
+	if cost, _ := e.Cost("a"); cost != 0 {
+		t.Errorf("after all of this, and an hour, a is expected to carry %v", cost)
 	}
 }

@@ -175,7 +175,7 @@ func TestPlan(t *testing.T) {
 		{name: "a hot key alone", ends: []smq.Partition{64}, base: 0.02, hot: map[smq.Partition]float64{17: 30},
 			want: "segment 10: 31.3 MB/s, above 20 MB/s: partition 17 alone carries 96 %: a hot key"},
 		{name: "one partition", ends: []smq.Partition{1, 64}, hot: map[smq.Partition]float64{0: 30},
-			want: "segment 10: 30 MB/s, above 20 MB/s: partition 0 is all that it has, and is not divided"},
+			want: "segment 10: 30 MB/s, above 20 MB/s: partition 0 is all that it has: a hot key"},
 		{name: "silence", ends: []smq.Partition{16, 32, 48, 64}, want: "merge [0,16) [16,32) [32,48) [48,64) into [0,64)@a"},
 		{name: "no more than half together", ends: []smq.Partition{16, 32, 48, 64}, base: 0.15,
 			want: "merge [0,16) [16,32) [32,48) [48,64) into [0,64)@a"},

@@ -92,7 +92,7 @@ func Rebalance(e *Expected, candidates iter.Seq[Candidate], m Balance, now time.
 	var out []Transfer
 	byOwner := make(map[smq.BrokerID][]Candidate)
 	for c := range candidates {
-		if c.Load.Cost() > 0 {
+		if c.Load.Cost() > 0 && c.Load.sane() {
 			byOwner[c.Segment.Owner.Broker] = append(byOwner[c.Segment.Owner.Broker], c)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 
 // randomShape is an hour of traffic that jumps, drifts, concentrates on some
 // partitions and goes, then an hour of steady traffic; under any policy, with
-// leaders that fall and brokers that join.
+// leaders that fall, brokers that join, die and leave.
 func randomShape(seed uint64) shape {
 	rnd := rand.New(rand.NewPCG(seed, 3))
 	s := shape{
@@ -35,6 +35,10 @@ func randomShape(seed uint64) shape {
 	}
 	for range rnd.IntN(3) {
 		s.at[time.Duration(rnd.IntN(3600))*time.Second] = (*world).join
+	}
+	if s.brokers > 2 {
+		s.at[time.Duration(rnd.IntN(3600))*time.Second] = (*world).kill
+		s.at[time.Duration(rnd.IntN(3600))*time.Second] = (*world).drain
 	}
 	s.policy = clampTo(s.policy, s.partitions)
 	s.traffic = wander(s.partitions)

@@ -171,6 +171,13 @@ var shapes = []shape{
 		quiet: [][2]time.Duration{{11 * time.Minute, day}},
 	},
 	{
+		name: "loss", about: "60 MB/s over four brokers; at 01:00:00 one dies, at 02:00:00 one is drained, at 03:00:00 one joins.",
+		partitions: 64, brokers: 4, lasts: 4 * time.Hour,
+		traffic: evenly(func(time.Duration, *rand.Rand) float64 { return 60 }),
+		at:      map[time.Duration]func(*world){time.Hour: (*world).kill, 2 * time.Hour: (*world).drain, 3 * time.Hour: (*world).join},
+		quiet:   [][2]time.Duration{{time.Minute, time.Hour}, {time.Hour + 2*time.Minute, 2 * time.Hour}, {2*time.Hour + 2*time.Minute, 3 * time.Hour}, {3*time.Hour + 2*time.Minute, day}},
+	},
+	{
 		name: "join", about: "60 MB/s over two brokers; at 01:00:00 a third joins, at 02:00:00 a fourth.",
 		partitions: 64, brokers: 2, lasts: 6 * time.Hour,
 		traffic: evenly(func(time.Duration, *rand.Rand) float64 { return 60 }),

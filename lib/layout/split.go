@@ -120,7 +120,7 @@ func (p *planner) whole(c *cleft) string {
 	since := time.Duration(p.now - k.changed)
 	switch {
 	case r.Len() == 1:
-		return fmt.Sprintf("partition %d is all that it has, and is not divided", r.Lo)
+		return fmt.Sprintf("partition %d is all that it has: a hot key", r.Lo)
 	case len(c.w.at) > 0 && !p.relieves(c, c.w.top):
 		return c.w.hotKey()
 	case k.changed != 0 && since < p.Policy.CoolDown:

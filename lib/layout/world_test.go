@@ -107,12 +107,45 @@ func (w *world) stamp() layout.Stamp { return layout.Stamp{NowMS: w.clock().Unix
 // join adds a broker.
 func (w *world) join() { w.brokers = append(w.brokers, broker(string(rune('a'+len(w.brokers))))) }
 
+// kill ends the broker that owns the first partition. Three seconds later
+// others have its segments.
+func (w *world) kill() { w.lose(layout.Failover, 3*time.Second) }
+
+// drain makes the broker that owns the first partition leave.
+func (w *world) drain() { w.lose(layout.Drain, 0) }
+
+func (w *world) lose(cause layout.Cause, after time.Duration) {
+	first, _ := w.layout.Find(0)
+	i := slices.IndexFunc(w.brokers, func(b layout.Broker) bool { return b.ID == first.Owner.Broker })
+	w.brokers[i].Dead, w.brokers[i].Draining = cause == layout.Failover, cause == layout.Drain
+	w.own[first.Owner.Broker] = 0
+	for _, s := range w.layout.Segments {
+		if s.Owner != first.Owner || w.busy[s.ID] {
+			continue
+		}
+		to, ok := layout.ChooseOwner(w.brokers, "", s.Owner.Broker)
+		if !ok {
+			w.t.Fatalf("%v: no broker is left", w.now)
+		}
+		for j := range w.brokers {
+			if w.brokers[j].ID == to.ID {
+				w.brokers[j].Segments++
+			}
+		}
+		w.begin(layout.Decision{Cause: cause, Segments: []layout.Segment{s}, Ranges: []smq.Range{s.Range}, Owners: []smq.BrokerID{to.ID}})
+		w.flights[len(w.flights)-1].until += after
+	}
+}
+
 // depose makes another leader, which knows nothing yet. What the old one had
 // begun gets plain successors.
 func (w *world) depose() {
 	w.memory, w.balance, w.expected = layout.Memory{}, layout.Balance{}, layout.Expected{}
 	w.loads, w.deaf = map[smq.SegmentID]layout.SegmentLoad{}, w.now+2*time.Second
 	for _, f := range w.flights {
+		if !planned(f.Cause) {
+			continue
+		}
 		f.Cause, f.Ranges, f.Owners = layout.Roll, nil, nil
 		for _, s := range f.Segments {
 			f.Ranges, f.Owners = append(f.Ranges, s.Range), append(f.Owners, s.Owner.Broker)
@@ -210,6 +243,11 @@ func (w *world) lead() {
 		Expected: &w.expected, Busy: func(id smq.SegmentID) bool { return w.busy[id] },
 	})
 	for _, d := range out {
+		for _, s := range d.Segments {
+			if i := slices.IndexFunc(w.brokers, func(b layout.Broker) bool { return b.ID == s.Owner.Broker }); !w.brokers[i].Takes() {
+				w.t.Fatalf("%v: %s of segment %d, whose owner %s is dead or leaves", w.now, d.Cause, s.ID, s.Owner.Broker)
+			}
+		}
 		w.begin(d)
 	}
 	for _, n := range notes {
@@ -301,23 +339,23 @@ func (w *world) check(f *flight, before layout.Layout) {
 	if n := len(w.layout.Segments); n > policy.MaxSegments || n < min(policy.MinSegments, len(before.Segments)) {
 		w.t.Errorf("%v: %s leaves %d segments, allowed are %d to %d", w.now, f.Cause, n, policy.MinSegments, policy.MaxSegments)
 	}
-	if f.Cause == layout.Roll {
-		return
-	}
 	for _, r := range f.Ranges {
-		for p := r.Lo; p < r.Hi; p++ {
-			if since := f.began - w.changed[p]; since < policy.CoolDown {
+		for p := r.Lo; p < r.Hi && f.Cause != layout.Roll; p++ {
+			if since := f.began - w.changed[p]; since < policy.CoolDown && planned(f.Cause) {
 				w.t.Fatalf("%v: %s of partition %d, %v after its last change", w.now, f.Cause, p, since)
 			}
 			w.changed[p] = w.now
 		}
 	}
 	for _, q := range w.shape.quiet {
-		if w.now >= q[0] && w.now < q[1] {
+		if w.now >= q[0] && w.now < q[1] && planned(f.Cause) {
 			w.t.Errorf("%v: %s into %v though the traffic is steady: %s", w.now, f.Cause, f.Ranges, f.Reason)
 		}
 	}
 }
+
+// planned reports whether a change of this cause is the planner's.
+func planned(c layout.Cause) bool { return c == layout.Split || c == layout.Merge || c == layout.Move }
 
 // diary is what a person wants to know of it all.
 type diary struct {
@@ -411,7 +449,7 @@ func (d *diary) second(w *world) {
 func (d *diary) String(s shape) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n%d partitions, %d brokers, %v\n\n", s.about, s.partitions, s.brokers, s.lasts)
-	fmt.Fprintf(&b, "changes      %d: %d splits, %d merges, %d moves\n", len(d.lines)-len(d.noted)-d.causes[layout.Roll], d.causes[layout.Split], d.causes[layout.Merge], d.causes[layout.Move])
+	fmt.Fprintf(&b, "changes      %d: %d splits, %d merges, %d moves\n", d.causes[layout.Split]+d.causes[layout.Merge]+d.causes[layout.Move], d.causes[layout.Split], d.causes[layout.Merge], d.causes[layout.Move])
 	fmt.Fprintf(&b, "segments     %d to %d\n", d.fewest, d.most)
 	fmt.Fprintf(&b, "too loaded   %d s in all, %d s at a time: a segment was offered more than the threshold\n", d.above, d.longer)
 	fmt.Fprintf(&b, "worst        a segment %.3g MB/s at %s, a broker %.3g MB/s at %s\n\n", d.peak[0]/1e6, stampOf(d.peakAt[0]), d.peak[1]/1e6, stampOf(d.peakAt[1]))
