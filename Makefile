@@ -1,6 +1,6 @@
 # The steps of .ci/run by name.
 
-.PHONY: check build generate fmt vet lint tidy tests generated cross demo race weed
+.PHONY: check build generate fmt vet lint tidy tests generated cross demo torture race weed
 
 check: ## everything quick; .ci/run adds the demo, the race detector and SeaweedFS
 	.ci/run fmt vet lint tidy tests generated cross
@@ -11,5 +11,5 @@ build: ## the five binaries, to bin/
 generate: ## protobuf
 	go generate ./lib/smqpb
 
-fmt vet lint tidy tests generated cross demo race weed:
+fmt vet lint tidy tests generated cross demo torture race weed:
 	.ci/run $@

@@ -28,17 +28,18 @@ type Config struct {
 	Scaling    layout.Policy // what is 0 or empty is the cluster's default
 }
 
-// DefaultReplicas is how many brokers hold what is not stored yet, unless a topic
-// says otherwise.
-const DefaultReplicas = 1
+// DefaultReplicas is how many brokers hold what is not stored yet, if so many
+// live, unless a topic or the brokers' operator says otherwise.
+const DefaultReplicas = 2
 
 // MaxReplicas is the most that a topic may ask for.
 const MaxReplicas = 5
 
-// ReplicasWanted is how many brokers are to hold what is not stored yet.
-func (c Config) ReplicasWanted() int {
+// ReplicasWanted is how many brokers are to hold what is not stored yet; the
+// given number for a topic that does not say.
+func (c Config) ReplicasWanted(byDefault int) int {
 	if c.Replicas == 0 {
-		return DefaultReplicas
+		return byDefault
 	}
 	return int(c.Replicas)
 }

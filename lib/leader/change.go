@@ -134,7 +134,7 @@ func (l *Leader) write(ctx context.Context, t *topic, batch []*change) error {
 			return err
 		}
 		now := t.layout()
-		c := l.plan(now, t.config().ReplicasWanted(), batch)
+		c := l.plan(now, t.config().ReplicasWanted(l.Replicas), batch)
 		if len(c.Sealed) == 0 {
 			return nil
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seaweedmq/smq/lib/background"
+	"github.com/seaweedmq/smq/lib/catalog"
 	"github.com/seaweedmq/smq/lib/layout"
 	"github.com/seaweedmq/smq/lib/rpc"
 	"github.com/seaweedmq/smq/lib/smq"
@@ -28,6 +29,9 @@ type Config struct {
 	Peer    func(ctx context.Context, address string) (smqpb.BrokerClient, error)
 	Logger  *slog.Logger // nil: nothing is logged
 	Metrics *Metrics     // nil: nothing is counted
+	// Replicas is for topics that do not say how many brokers hold what is not
+	// stored yet. Default catalog.DefaultReplicas.
+	Replicas int
 	// SweepEvery is the time between two sweeps over all topics. Default 10
 	// minutes.
 	SweepEvery time.Duration
@@ -74,6 +78,9 @@ func Start(cfg Config) *Leader {
 		cfg.LoadsEvery = 2 * time.Second
 	}
 	cfg.Scaling = cfg.Scaling.WithDefaults(layout.DefaultPolicy())
+	if cfg.Replicas <= 0 {
+		cfg.Replicas = catalog.DefaultReplicas
+	}
 	if cfg.Metrics == nil {
 		cfg.Metrics = NewMetrics(nil)
 	}

@@ -43,7 +43,8 @@ is kept: in a directory below --data, or in the store that --store names. Run it
 again with the same ones and everything is there.
 
 SIGINT and SIGTERM stop it in good order, with success; a second one stops it at
-once, which loses nothing that is acked either.`,
+once, which loses nothing that is acked either: the brokers are one process, so
+here an ack means that a message is stored, but for topics made with --replicas.`,
 		Example: `  smq-admin up --brokers 3
   smq-admin up --store seaweedfs://127.0.0.1:8888/smq
   smq-admin up --listen 127.0.0.1:0 --addr-file cluster.addr`,

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seaweedmq/smq/lib/catalog"
 	"github.com/seaweedmq/smq/lib/cli"
 	"github.com/seaweedmq/smq/lib/command/connect"
 	"github.com/seaweedmq/smq/lib/command/daemon"
@@ -39,6 +40,7 @@ const examples = `  smq-broker --master a:7300,b:7300,c:7300 --listen :7310
 type options struct {
 	listen, advertise, http string
 	rack                    string
+	replicas                int
 	memory                  cli.Size
 	drain                   cli.Duration
 	addrFile                string
@@ -64,6 +66,7 @@ func New(e *cli.Env) *cobra.Command {
 	f.StringVar(&o.http, "http", "127.0.0.1:7312", "`HOST:PORT` for /metrics, /healthz and /readyz, or off")
 	f.StringVar(&o.rack, "rack", "", "`NAME` of what fails together with it")
 	f.Var(&o.memory, "memory", "bound for buffers and cache")
+	f.IntVar(&o.replicas, "replicas", catalog.DefaultReplicas, "when it leads: `N` brokers hold what is not stored yet of topics that do not say")
 	f.Var(&o.drain, "drain-timeout", "on SIGTERM, how long segments may take to move")
 	f.StringVar(&o.addrFile, "addr-file", "", "write the addresses to `FILE` once ready (JSON if it ends in .json)")
 	f.BoolVar(&o.pprof, "pprof", false, "serve /debug/pprof by HTTP too")
@@ -88,6 +91,9 @@ const minMemory = 128 << 20
 func run(ctx context.Context, e *cli.Env, o *options) error {
 	if o.memory < minMemory {
 		return cli.Usagef("--memory %v: the least is %s", &o.memory, cli.FormatSize(minMemory))
+	}
+	if o.replicas < 1 || o.replicas > catalog.MaxReplicas {
+		return cli.Usagef("--replicas %d: it must be between 1 and %d", o.replicas, catalog.MaxReplicas)
 	}
 	logger, err := e.Logger(slog.LevelInfo)
 	if err != nil {
@@ -121,7 +127,7 @@ func run(ctx context.Context, e *cli.Env, o *options) error {
 
 	b, err := start(ctx, e, node.BrokerOptions{
 		Masters: e.Flags.Masters, Listener: grpc, Advertise: advertise, HTTPAddress: httpAddress,
-		Rack: o.rack, Memory: int64(o.memory), Logger: logger, Registerer: registry,
+		Rack: o.rack, Memory: int64(o.memory), Replicas: o.replicas, Logger: logger, Registerer: registry,
 	})
 	if err != nil {
 		return unlessSignalled(ctx, err)

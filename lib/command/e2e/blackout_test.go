@@ -9,7 +9,7 @@ import (
 )
 
 // TestBlackout kills every broker and master at once while messages are
-// published, and starts them on the same store: every ack holds. One publisher
+// published with stored acks, and starts them on the same store: every ack holds. One publisher
 // is killed too; another lives, and goes on. The second time the masters have
 // lost their own data as well.
 func TestBlackout(t *testing.T) {
@@ -29,8 +29,8 @@ func testBlackout(t *testing.T, forget bool) {
 	c := newCluster(t, newStore(t), 2)
 	c.createTopic("cut-short")
 	c.createTopic("goes-on")
-	dies := c.publish("pub-dies", "cut-short", keyed, "-K", ":")
-	lives := c.publish("pub-lives", "goes-on", keyed, "-K", ":")
+	dies := c.publish("pub-dies", "cut-short", keyed, "-K", ":", "--acks", "stored")
+	lives := c.publish("pub-lives", "goes-on", keyed, "-K", ":", "--acks", "stored")
 	live := c.subscribe("sub", "goes-on")
 	dies.awaitMore(scaled(t, 10_000))
 	lives.awaitMore(scaled(t, 10_000))

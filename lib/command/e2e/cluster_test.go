@@ -36,7 +36,7 @@ type daemon struct {
 }
 
 // newCluster starts a master and brokers over an empty store.
-func newCluster(t *testing.T, store string, brokers int) *cluster {
+func newCluster(t testing.TB, store string, brokers int) *cluster {
 	t.Helper()
 	c := &cluster{rig: newRig(t), store: store}
 	c.masters = []*daemon{c.newMaster("master-1")}
@@ -276,7 +276,7 @@ func (c *cluster) verifyClean(topic string) (messages int) {
 
 // dirStore is the URL of an empty store in a directory, for the length of a
 // test.
-func dirStore(t *testing.T) string { return "dir://" + filepath.Join(t.TempDir(), "store") }
+func dirStore(t testing.TB) string { return "dir://" + filepath.Join(t.TempDir(), "store") }
 
 // freeAddresses are addresses on this machine that are free now.
 func freeAddresses(t *testing.T, n int) []string {

@@ -10,7 +10,7 @@ import (
 )
 
 // fetch gets a URL. The error has the answer, when that is not OK.
-func fetch(t *testing.T, url string) (string, error) {
+func fetch(t testing.TB, url string) (string, error) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	if err != nil {

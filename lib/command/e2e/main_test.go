@@ -55,7 +55,7 @@ func runTests(m *testing.M) (code int, err error) {
 }
 
 // scaled is n, as many times as SMQ_E2E_SCALE says.
-func scaled(t *testing.T, n int) int {
+func scaled(t testing.TB, n int) int {
 	t.Helper()
 	text := os.Getenv("SMQ_E2E_SCALE")
 	if text == "" {

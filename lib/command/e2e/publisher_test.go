@@ -11,6 +11,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 )
 
 // place is where a message is in its topic.
@@ -36,6 +37,8 @@ type publisher struct {
 	window int            // how many may be under way
 	ending bool           // no more than least
 	acks   map[int]place  // by number; the offset may be unknown
+	levels map[string]int // acks by level
+	gaps   pause          // between two acks
 	failed map[int]string // by number: whether it is stored, "no" or "unknown"
 	bad    []string       // reports that make no sense
 }
@@ -62,7 +65,7 @@ func (c *cluster) publishFrom(first int, name, topic string, line func(n int) st
 		c.t.Fatal(err)
 	}
 	reports, out := io.Pipe()
-	p := &publisher{line: line, first: first, window: window, feed: feed, read: make(chan struct{}), acks: make(map[int]place), failed: make(map[int]string)}
+	p := &publisher{line: line, first: first, window: window, feed: feed, read: make(chan struct{}), acks: make(map[int]place), levels: make(map[string]int), failed: make(map[int]string)}
 	p.change = sync.NewCond(&p.mu)
 	args = append([]string{topic, "--report", "--master", c.masterList()}, args...)
 	p.process = c.start(name, "smq-pub", stdio{in: in, out: out}, args...)
@@ -160,7 +163,7 @@ func (p *publisher) take(line []byte) {
 	case r.Stored == "no" || r.Stored == "unknown":
 		p.failed[number] = r.Stored
 		return
-	case r.Ack != "stored":
+	case r.Ack != "stored" && r.Ack != "replicated":
 		p.bad = append(p.bad, string(line))
 		return
 	}
@@ -169,6 +172,44 @@ func (p *publisher) take(line []byte) {
 		at.offset = *r.Offset
 	}
 	p.acks[number] = at
+	p.levels[r.Ack]++
+	p.gaps.acked(time.Now())
+}
+
+// pause is the longest time without an ack.
+type pause struct {
+	last   time.Time // ack
+	length time.Duration
+	end    time.Time
+}
+
+// acked takes in that there was an ack.
+func (p *pause) acked(now time.Time) {
+	if gap := now.Sub(p.last); !p.last.IsZero() && gap > p.length {
+		p.length, p.end = gap, now
+	}
+	p.last = now
+}
+
+// mark forgets pauses so far.
+func (p *publisher) mark() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.gaps.length, p.gaps.end = 0, time.Time{}
+}
+
+// longestPause is the longest time without an ack since mark.
+func (p *publisher) longestPause() pause {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.gaps
+}
+
+// ackedAs is how many messages have an ack of the level.
+func (p *publisher) ackedAs(level string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.levels[level]
 }
 
 // sent is how many messages it has been fed.

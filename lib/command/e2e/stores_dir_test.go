@@ -5,7 +5,7 @@ package e2e
 import "testing"
 
 // newStore is the URL of an empty store for the length of a test.
-func newStore(t *testing.T) string { return dirStore(t) }
+func newStore(t testing.TB) string { return dirStore(t) }
 
 // stopServers ends what newStore has started for all tests.
 func stopServers() {}

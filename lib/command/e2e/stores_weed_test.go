@@ -23,7 +23,7 @@ var shared struct {
 }
 
 // newStore is the URL of an empty store for the length of a test.
-func newStore(t *testing.T) string {
+func newStore(t testing.TB) string {
 	t.Helper()
 	shared.once.Do(func() {
 		if shared.dir, shared.err = os.MkdirTemp("", "smq-e2e-weed"); shared.err == nil {

@@ -104,7 +104,10 @@ func startBroker(ctx context.Context, master, name string, o Options) (*node.Bro
 	}
 	options := node.BrokerOptions{
 		Masters: []string{master}, Listener: l, Advertise: l.Addr().String(), Memory: o.Memory,
-		Logger: o.Logger.With("part", "broker-"+name),
+		// The brokers are one process, and die together: there is no safety in
+		// their numbers.
+		Replicas: 1,
+		Logger:   o.Logger.With("part", "broker-"+name),
 	}
 	if o.Registerer != nil {
 		options.Registerer = prometheus.WrapRegistererWith(prometheus.Labels{"broker": name}, o.Registerer)

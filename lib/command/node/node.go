@@ -128,6 +128,7 @@ type BrokerOptions struct {
 	HTTPAddress string
 	Rack        string
 	Memory      int64
+	Replicas    int // of topics that do not say, when it leads; 0: catalog.DefaultReplicas
 	Logger      *slog.Logger
 	Registerer  prometheus.Registerer
 }
@@ -160,6 +161,7 @@ func StartBroker(ctx context.Context, o BrokerOptions) (*Broker, error) {
 		Lead: func(l broker.LeadOptions) broker.Leading {
 			return leader.Start(leader.Config{
 				Store: l.Store, Self: l.Self, Term: l.Term, Brokers: l.Brokers, Peer: l.Peer, Logger: l.Logger, Metrics: metrics,
+				Replicas: o.Replicas,
 			})
 		},
 	})
