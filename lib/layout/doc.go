@@ -25,6 +25,49 @@
 //  4. A segment without owner never had a chunk, and leaves the layout as an
 //     empty one; what it would have continued from passes to its successors.
 //
+// # Splitting and merging
+//
+// Plan looks at a topic every second: its layout, what its segments' owners
+// measure, its Policy, and the Memory of the looks before. It returns Decisions
+// for lib/leader to carry out, and Notes about what it leaves alone though it is
+// above the threshold. The rules:
+//
+//   - A segment whose average has been above the threshold for SplitAfter, and
+//     whose traffic still is (see trend), becomes as many pieces as make each
+//     carry no more than five eighths of the threshold. They are cut where the
+//     measured load divides evenly, whatever the number of partitions.
+//   - A partition that outweighs a piece becomes a segment by itself, if that
+//     takes a tenth off the segment, or a quarter of the threshold. If it does
+//     not, the partition carries nearly all: a hot key, which is noted.
+//   - Neighbours that together have been below half the threshold for MergeAfter
+//     are merged, the quietest first, any number of them as long as the whole
+//     stays below. So the traffic has to double before a merged segment splits,
+//     and to halve before the pieces of a split merge.
+//   - A merge that a split undoes within a minute was a mistake: the topic's
+//     merges wait twice as long from then on, up to 16 times, and half an hour
+//     without mistakes takes one doubling back.
+//   - Between two changes of the same partitions lies the CoolDown. A roll, or the
+//     first assignment, is none. What a segment measures in the first seconds
+//     after a change counts for nothing.
+//   - There are never more than MaxSegments, counting what is under way. Above
+//     it, after it was lowered, the quietest neighbours are merged whatever their
+//     load. Below MinSegments the largest are split, measured or not.
+//   - A segment of unknown load is neither split nor merged otherwise; one that a
+//     change is under way for, or whose owner is dead or leaving, not at all. A
+//     segment without owner is silent.
+//   - While one broker only takes segments, load splits a topic into two at most:
+//     two flushes overlap, and there is nowhere to go with more.
+//
+// Successors go to the brokers that are expected to carry least (Expected),
+// where a decision counts from the moment that it is made. Rebalance moves
+// segments between brokers that carry too unequal traffic, a few at a time, and
+// only where the receiver ends up with no more than the giver, so that nothing
+// moves back.
+//
+// All of this goes by averages that decay over three to five seconds. Longer
+// ones would react too late, much shorter ones would take the pause of a change
+// for silence.
+//
 // # Stored form
 //
 // Encode writes a version as JSON, the same bytes for the same version.

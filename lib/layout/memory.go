@@ -115,9 +115,11 @@ func (r *regrets) patience(now int64) int64 {
 	return 1 << r.level
 }
 
-// split notes that a segment is split which has been as it is since changed.
-func (r *regrets) split(k mark, now int64) {
+// split notes that the segment is to be split. However often that has to be
+// decided, one merge is regretted once.
+func (r *regrets) split(k *mark, now int64) {
 	if k.merged && now-k.changed < int64(regretWithin) {
 		r.level, r.last = min(r.level+1, maxRegrets), now
 	}
+	k.merged = false
 }

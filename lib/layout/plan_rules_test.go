@@ -170,7 +170,7 @@ func TestPlanKeepsToTheBounds(t *testing.T) {
 	}{
 		{"room for one more", "abcd", []smq.Partition{16, 32, 48, 64}, 0.2, hot, policy{MaxSegments: 5}, "split [0,16) into [0,8)@a [8,16)@b"},
 		{"room for none", "abcd", []smq.Partition{16, 32, 48, 64}, 0.5, hot, policy{MaxSegments: 4},
-			"segment 10: 40 MB/s, above 20 MB/s: the topic may have no more than 4 segments"},
+			"segment 10: 40 MB/s, above 20 MB/s: the largest number of segments, 4, is reached"},
 		{"room is shared", "ab", []smq.Partition{32, 64}, 0.8, nil, policy{MaxSegments: 4},
 			"split [0,32) into [0,16)@a [16,32)@c; split [32,64) into [32,48)@b [48,64)@d"},
 		{"at least so many, unmeasured", "a", []smq.Partition{64}, -1, nil, policy{MinSegments: 4},
@@ -337,6 +337,61 @@ func TestPlanCoolsDown(t *testing.T) {
 				t.Errorf("split after %v, want %v", got, test.want)
 			}
 		})
+	}
+}
+
+// A merge that has to be undone makes the next ones wait longer: once, however
+// often the split is decided, and not for ever.
+func TestPlanRegretsMerges(t *testing.T) {
+	k := newLook(t, "a", 64)
+	merge := func() {
+		var seals []layout.Sealed
+		for _, s := range k.in.Layout.Segments {
+			seals = append(seals, sealOf(s))
+		}
+		k.in.Layout = must(t)(k.in.Layout.Next(layout.Change{Cause: layout.Merge, Sealed: seals,
+			Successors: []layout.Successor{{Range: smq.Range{Lo: 0, Hi: 64}, Owner: broker("a").Member()}}}, layout.Stamp{}))
+	}
+	split := func() {
+		s := k.in.Layout.Segments[0]
+		k.in.Layout = must(t)(k.in.Layout.Next(layout.Change{Cause: layout.Split, Sealed: []layout.Sealed{sealOf(s)},
+			Successors: []layout.Successor{{Range: smq.Range{Lo: 0, Hi: 32}, Owner: s.Owner}, {Range: smq.Range{Lo: 32, Hi: 64}, Owner: s.Owner}}}, layout.Stamp{}))
+	}
+	// cycle splits at once or later, decides it more than once, and says how long
+	// the silence after it lasts until the merge.
+	cycle := func(later time.Duration) time.Duration {
+		t.Helper()
+		k.in.Now = k.in.Now.Add(later)
+		for range 20 { // the decisions come to nothing
+			k.set(0.5, nil)
+			k.plan()
+		}
+		split()
+		k.set(0, nil)
+		began := k.in.Now
+		if got := k.wait(10 * time.Minute); !strings.HasPrefix(got, "merge") {
+			t.Fatalf("got %s", got)
+		}
+		waited := k.in.Now.Sub(began)
+		merge()
+		k.set(0, nil)
+		k.plan()
+		return waited.Truncate(10 * time.Second)
+	}
+	for i, step := range []struct{ later, want time.Duration }{
+		{0, 20 * time.Second}, // nothing to regret yet
+		{0, 40 * time.Second},
+		{2 * time.Minute, 40 * time.Second}, // the traffic was away long enough
+		{0, 80 * time.Second},
+		{0, 160 * time.Second},
+		{0, 320 * time.Second},
+		{0, 320 * time.Second},
+		{30 * time.Minute, 160 * time.Second},
+		{24 * time.Hour, 20 * time.Second},
+	} {
+		if got := cycle(step.later); got != step.want {
+			t.Errorf("step %d: merged after %v, want %v", i, got, step.want)
+		}
 	}
 }
 

@@ -107,7 +107,7 @@ func (p *planner) splitOne(c *cleft) {
 	for j, r := range ranges {
 		loads[j] = c.load.over(r).Scale(p.grows(c))
 	}
-	k := p.Memory.marks[c.at]
+	k := &p.Memory.marks[c.at]
 	p.Memory.regrets.split(k, p.now)
 	rate, limit := p.Policy.rate(c.load.Load, 1)
 	lasted := time.Duration(p.now - k.above).Round(time.Second)
@@ -134,7 +134,7 @@ func (p *planner) whole(c *cleft) string {
 // full says why the topic gets no more segments.
 func (p *planner) full() string {
 	if p.high >= p.most || p.Expected.takers() != 1 {
-		return fmt.Sprintf("the topic may have no more than %d segments", p.most)
+		return fmt.Sprintf("the largest number of segments, %d, is reached", p.most)
 	}
 	return fmt.Sprintf("there is one broker only, which gets no more than %d segments of a topic", alone)
 }
