@@ -206,7 +206,8 @@ func (c *Cluster) Master(ctx context.Context) (smqpb.MasterClient, string, error
 }
 
 // Leader makes a call to the leading broker. When it turns out that another one
-// leads, call is made again with that one; when the leader is unavailable or
+// leads, which the masters are asked for when the call takes long, call is made
+// again with that one; when the leader is unavailable or
 // draining, or there is none, again after a pause and with whoever leads then;
 // until it succeeds, fails in another way or ctx ends. The error then is the
 // last one that says more than that ctx has ended: ErrNoBroker when there is no
@@ -256,7 +257,14 @@ func (c *Cluster) callLeader(ctx context.Context, addr string, call func(context
 	if err != nil {
 		return err
 	}
-	if err := call(ctx, smqpb.NewLeaderClient(conn)); err != nil {
+	supervised, stop := c.supervise(ctx, addr)
+	defer stop()
+	err = call(supervised, smqpb.NewLeaderClient(conn))
+	var moved *NotLeaderError
+	if err != nil && errors.As(context.Cause(supervised), &moved) {
+		err = moved
+	}
+	if err != nil {
 		return fmt.Errorf("leading broker %s: %w", addr, err)
 	}
 	return nil
