@@ -69,6 +69,7 @@ func (m *Master) Info() *smqpb.ClusterInfo {
 		RaftTerm:      m.raft.CurrentTerm(),
 		RaftIndex:     m.raft.AppliedIndex(),
 		Masters:       m.masters(),
+		Self:          &smqpb.MasterInfo{Id: m.config.id(), Address: m.config.Advertise, HttpAddress: m.config.HTTPAddress},
 	}
 	m.fsm.view(func(s *registry.State) {
 		info.ClusterId, info.Store, info.Leader = string(s.Cluster()), s.Store(), leaderInfo(s)

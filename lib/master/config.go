@@ -43,13 +43,18 @@ type Config struct {
 	// DataDir keeps raft's state, and belongs to one master. Empty: memory only,
 	// for a master by itself.
 	DataDir string
-	// Peers are the raft addresses of all masters, host:port, this one's among
-	// them, the same list for each. Empty: this one is by itself.
+	// Peers are the raft addresses of the masters that found the group,
+	// host:port, this one's among them, the same list for each; what they are
+	// later is in DataDir. Empty: this one is by itself, unless it joins.
 	Peers []string
-	// RaftAdvertise is this master's entry in Peers.
+	// Join: a master without state waits to be added to a group that runs; Peers
+	// is empty. One with state goes on from that.
+	Join bool
+	// RaftAdvertise is this master's raft address as the others reach it, one of
+	// Peers.
 	RaftAdvertise string
 	// RaftListener accepts the other masters' raft connections; required with
-	// Peers. The master closes it.
+	// Peers and Join. The master closes it.
 	RaftListener net.Listener
 	// RaftDial opens a connection to another master's raft address. nil: TCP.
 	RaftDial func(addr string, timeout time.Duration) (net.Conn, error)
@@ -80,7 +85,7 @@ func (c Config) id() string {
 	return c.RaftAdvertise
 }
 
-func (c Config) solo() bool { return len(c.Peers) == 0 }
+func (c Config) solo() bool { return len(c.Peers) == 0 && !c.Join }
 
 // complete checks c and fills in defaults.
 func (c Config) complete() (Config, error) {
@@ -111,9 +116,11 @@ func (c Config) checkPeers() error {
 	}
 	sorted := slices.Sorted(slices.Values(c.Peers))
 	switch {
+	case c.Join && len(c.Peers) > 0:
+		return fmt.Errorf("%w configuration: a master that joins a group has no list of peers", smq.ErrInvalid)
 	case len(slices.Compact(sorted)) != len(c.Peers):
 		return fmt.Errorf("%w peers %v: an address is there twice", smq.ErrInvalid, c.Peers)
-	case !slices.Contains(c.Peers, c.RaftAdvertise):
+	case !c.Join && !slices.Contains(c.Peers, c.RaftAdvertise):
 		return fmt.Errorf("%w peers %v: this master's own raft address, %q, is not among them", smq.ErrInvalid, c.Peers, c.RaftAdvertise)
 	case c.RaftListener == nil:
 		return fmt.Errorf("%w configuration: several masters need a raft listener each", smq.ErrInvalid)
@@ -121,7 +128,7 @@ func (c Config) checkPeers() error {
 		// One that forgot its votes at a restart could vote twice.
 		return fmt.Errorf("%w configuration: several masters need a data directory each", smq.ErrInvalid)
 	}
-	for _, p := range c.Peers {
+	for _, p := range append([]string{c.RaftAdvertise}, c.Peers...) {
 		if _, _, err := net.SplitHostPort(p); err != nil {
 			return fmt.Errorf("%w peer %q: %w", smq.ErrInvalid, p, err)
 		}

@@ -42,6 +42,13 @@
 // and announce it through hub. Master.run follows raft's leadership: while this
 // master leads there is a reign, with one goroutine that grants and one that
 // expires. Each Join is served by its gRPC goroutine and one that receives.
-// Master.attend looks after what a member owes the others: its addresses. All
-// end with Shutdown.
+// Master.attend looks after what a member owes the others: its addresses.
+// Master.mind notices when they have removed it. All end with Shutdown.
+//
+// # Changes of the group
+//
+// Members are added and removed one at a time, through raft's log (members.go). A
+// new one is a member without a vote until it has caught up, so that the majority
+// never counts on one that may not come. Nobody is removed whose end would leave
+// the others without a majority, as far as they answer at that moment.
 package master

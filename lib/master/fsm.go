@@ -2,6 +2,7 @@ package master
 
 import (
 	"io"
+	"slices"
 	"sync"
 
 	"github.com/hashicorp/raft"
@@ -11,13 +12,17 @@ import (
 
 // fsm is the registry as raft drives it.
 type fsm struct {
-	hub *hub
+	hub  *hub
+	self raft.ServerID
 
 	mu    sync.Mutex
 	state *registry.State
+	voted bool // this member has had a vote
 }
 
-func newFSM(h *hub) *fsm { return &fsm{hub: h, state: registry.New()} }
+func newFSM(h *hub, self string) *fsm {
+	return &fsm{hub: h, self: raft.ServerID(self), state: registry.New()}
+}
 
 // view calls f with the state, which f must not keep.
 func (f *fsm) view(look func(*registry.State)) {
@@ -39,6 +44,22 @@ func (f *fsm) Apply(l *raft.Log) any {
 		f.hub.announce(true)
 	}
 	return r
+}
+
+// StoreConfiguration implements raft.ConfigurationStore: the group has these
+// members now.
+func (f *fsm) StoreConfiguration(_ uint64, c raft.Configuration) {
+	f.mu.Lock()
+	f.voted = f.voted || slices.ContainsFunc(c.Servers, func(s raft.Server) bool { return s.ID == f.self && s.Suffrage == raft.Voter })
+	f.mu.Unlock()
+	f.hub.announce(true)
+}
+
+// hasVoted reports whether this member has had a vote since it was started.
+func (f *fsm) hasVoted() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.voted
 }
 
 // Snapshot implements raft.FSM.

@@ -62,7 +62,7 @@ func start(c Config) (*Master, error) {
 	}
 	h := newHub()
 	m := &Master{
-		config: c, logger: c.Logger, hub: h, fsm: newFSM(h), conns: c.Conns,
+		config: c, logger: c.Logger, hub: h, fsm: newFSM(h, c.id()), conns: c.Conns,
 		ready: make(chan struct{}), stopping: make(chan struct{}), done: make(chan struct{}),
 	}
 	if m.raft, m.parts, err = openRaft(c, m.fsm); err != nil {
@@ -74,6 +74,9 @@ func start(c Config) (*Master, error) {
 	m.group.Go(m.run)
 	m.group.Go(m.attend)
 	m.group.Go(m.observe)
+	if !c.solo() {
+		m.group.Go(m.mind)
+	}
 	go m.finish()
 	return m, nil
 }

@@ -38,9 +38,9 @@ func (p *raftParts) close() error {
 }
 
 // openRaft starts the raft node of a completed configuration. A node without
-// any state bootstraps the group: all members do it with the same list, so it
-// does not matter which of them is first. smq.ErrCorrupt when the state that it
-// has cannot be read.
+// any state bootstraps the group, unless it is to join one: all members do it
+// with the same list, so it does not matter which of them is first.
+// smq.ErrCorrupt when the state that it has cannot be read.
 func openRaft(c Config, f raft.FSM) (r *raft.Raft, p *raftParts, err error) {
 	// Raft and its database take what they find in the files as it is. Damage
 	// shows as a panic, or as a fault where a file that is mapped into memory
@@ -68,9 +68,14 @@ func startRaft(c Config, f raft.FSM, p *raftParts, logger hclog.Logger) (*raft.R
 		return nil, fmt.Errorf("read the raft state in %s: %w", c.DataDir, err)
 	}
 	conf := raftConfig(c, logger)
-	if !has {
+	if !has && !c.Join {
 		if err := raft.BootstrapCluster(conf, p.logs, p.stable, p.snapshots, p.transport, membership(c)); err != nil {
 			return nil, fmt.Errorf("found the raft group: %w", err)
+		}
+	}
+	if has && len(c.Peers) == 1 {
+		if err := p.open(c, logger); err != nil {
+			return nil, fmt.Errorf("make the master that ran by itself a group: %w", err)
 		}
 	}
 	r, err := raft.NewRaft(conf, f, p.logs, p.stable, p.snapshots, p.transport)
@@ -106,6 +111,16 @@ func membership(c Config) raft.Configuration {
 	return conf
 }
 
+// open makes the state of a master by itself that of a group of one, which
+// others can be added to.
+func (p *raftParts) open(c Config, logger hclog.Logger) error {
+	old, err := raft.GetConfiguration(raftConfig(c, logger), newFSM(newHub(), c.id()), p.logs, p.stable, p.snapshots, p.transport)
+	if err != nil || len(old.Servers) != 1 || old.Servers[0].ID != soloID {
+		return err
+	}
+	return raft.RecoverCluster(raftConfig(c, logger), newFSM(newHub(), c.id()), p.logs, p.stable, p.snapshots, p.transport, membership(c))
+}
+
 // checkMembership refuses data of another group, with which this master would
 // wait for ever.
 func checkMembership(c Config, r *raft.Raft) error {
@@ -119,6 +134,9 @@ func checkMembership(c Config, r *raft.Raft) error {
 			return nil
 		}
 		members = append(members, string(s.ID))
+	}
+	if c.Join {
+		return nil // it has not been added yet, or not again
 	}
 	return fmt.Errorf("%w data directory %s: it belongs to a group of masters %v, to which %q does not belong", smq.ErrInvalid, c.DataDir, members, c.id())
 }

@@ -33,6 +33,8 @@ type reign struct {
 	loads  chan struct{} // holds one: some load has changed
 	dirty  chan struct{} // holds one: the registry may have something to learn
 	wake   chan struct{} // holds one: a heartbeat waits
+	// members holds a token while the raft group is being changed.
+	members chan struct{}
 
 	mu          sync.Mutex
 	lastTick    time.Duration       // when keepTime last ran
@@ -55,6 +57,7 @@ func newReign(m *Master) *reign {
 		loads:   make(chan struct{}, 1),
 		dirty:   make(chan struct{}, 1),
 		wake:    make(chan struct{}, 1),
+		members: make(chan struct{}, 1),
 		waiting: make(map[*session]waiter),
 	}
 }
