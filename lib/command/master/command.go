@@ -30,6 +30,11 @@ given the same list of all their raft addresses, and its own one of them:
 
   smq-master --peers a:7301,b:7301,c:7301 --raft a:7301 --listen a:7300 …
 
+One more is started with --join and an empty --data, and waits until it is added:
+
+  smq-master --join --raft d:7301 --listen d:7300 --data …
+  smq-admin master add d:7300
+
 It listens on this machine only, unless --listen, --http and --raft say
 otherwise: there is no authentication yet. SIGTERM stops it in good order, with
 success; a second one stops it at once.
@@ -45,6 +50,7 @@ type options struct {
 	listen, advertise, http string
 	raft, raftListen        string
 	peers                   []string
+	join                    bool
 	store, data             string
 	addrFile                string
 	pprof                   bool
@@ -70,7 +76,8 @@ func New(e *cli.Env) *cobra.Command {
 	f.StringVar(&o.advertise, "advertise", "", "`HOST[:PORT]` by which others reach it (default: where it listens)")
 	f.StringVar(&o.http, "http", "127.0.0.1:7302", "`HOST:PORT` for /metrics, /healthz and /readyz, or off")
 	f.StringSliceVar(&o.peers, "peers", nil, "raft addresses of all masters, this one's too, `HOST:PORT,...` (default: it is alone)")
-	f.StringVar(&o.raft, "raft", "127.0.0.1:7301", "this master's raft address, `HOST:PORT`, one of --peers")
+	f.BoolVar(&o.join, "join", false, "wait to be added to masters that run (smq-admin master add) instead of founding a cluster")
+	f.StringVar(&o.raft, "raft", "127.0.0.1:7301", "this master's raft address, `HOST:PORT`: one of --peers, or its own with --join")
 	f.StringVar(&o.raftListen, "raft-listen", "", "`HOST:PORT` to listen on for raft (default: the one of --raft; another one behind a proxy)")
 	f.StringVar(&o.addrFile, "addr-file", "", "write the addresses to `FILE` once ready (JSON if it ends in .json)")
 	f.BoolVar(&o.pprof, "pprof", false, "serve /debug/pprof by HTTP too")
@@ -87,6 +94,9 @@ const stopTimeout = 15 * time.Second
 func run(ctx context.Context, e *cli.Env, o *options) error {
 	if o.data == "" {
 		return cli.Usagef("--data DIR is missing: the master keeps there who belongs to the cluster")
+	}
+	if o.join && len(o.peers) > 0 {
+		return cli.Usagef("--join and --peers exclude each other: --peers found a cluster, --join waits to be added to one")
 	}
 	logger, err := e.Logger(slog.LevelInfo)
 	if err != nil {
@@ -126,12 +136,15 @@ func run(ctx context.Context, e *cli.Env, o *options) error {
 	}.Run(ctx)
 }
 
+// grouped reports whether the master has, or is to get, others beside it.
+func (o *options) grouped() bool { return o.join || len(o.peers) > 0 }
+
 // checkStore finds a URL that is wrong, or missing, before anybody listens. A
 // master with peers may learn of the store from them; one with a state has it
 // there.
 func (o *options) checkStore(ctx context.Context, logger *slog.Logger) error {
 	if o.store == "" {
-		if _, err := os.Stat(o.data); len(o.peers) == 0 && errors.Is(err, os.ErrNotExist) {
+		if _, err := os.Stat(o.data); !o.grouped() && errors.Is(err, os.ErrNotExist) {
 			return cli.Usagef("--store URL is missing: a new cluster needs a store")
 		}
 		return nil
@@ -159,7 +172,7 @@ func (o *options) listeners() (l listeners, err error) {
 			return l, err
 		}
 	}
-	if len(o.peers) > 0 {
+	if o.grouped() {
 		flag, address := "raft", o.raft
 		if o.raftListen != "" {
 			flag, address = "raft-listen", o.raftListen
@@ -182,7 +195,7 @@ func (l listeners) close() {
 }
 
 func (o *options) config(l listeners, logger *slog.Logger) (master.Config, error) {
-	cfg := master.Config{StoreURL: o.store, DataDir: o.data, Peers: o.peers, RaftListener: l.raft, Logger: logger}
+	cfg := master.Config{StoreURL: o.store, DataDir: o.data, Peers: o.peers, Join: o.join, RaftListener: l.raft, Logger: logger}
 	var err error
 	if cfg.Advertise, err = daemon.Advertise(l.grpc, o.advertise); err != nil {
 		return cfg, err
@@ -193,10 +206,13 @@ func (o *options) config(l listeners, logger *slog.Logger) (master.Config, error
 		}
 	}
 	if l.raft != nil {
-		// What is listed among the peers is what the others dial, and what
-		// votes are kept by: it is taken as it is written.
+		// It is what the others dial, and what votes are kept by: it is taken as
+		// it is written.
 		cfg.RaftAdvertise = o.raft
-		if !slices.Contains(o.peers, o.raft) {
+		if _, port, err := net.SplitHostPort(o.raft); o.join && (err != nil || port == "0") {
+			return cfg, cli.Usagef("--raft %s: a master that joins others needs an address of its own that stays", o.raft)
+		}
+		if !o.join && !slices.Contains(o.peers, o.raft) {
 			return cfg, cli.Usagef("--raft %s is not one of --peers %v: say there which of them this master is", o.raft, o.peers)
 		}
 	}

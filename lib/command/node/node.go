@@ -47,7 +47,7 @@ type Master struct {
 // from the store, if that is bound to a cluster already.
 func StartMaster(ctx context.Context, listener net.Listener, cfg master.Config) (*Master, error) {
 	var adopted smq.ClusterID
-	if cfg.StoreURL != "" {
+	if cfg.StoreURL != "" && !cfg.Join {
 		known := hasState(cfg.DataDir)
 		if err := storedCluster(ctx, &cfg); err != nil {
 			return nil, err
