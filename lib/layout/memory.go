@@ -11,8 +11,9 @@ import (
 // every segment to be as young as the layout version. As with append, only the
 // Memory that a look returned is good for the next one.
 type Memory struct {
-	version uint64 // of the layout that the marks are of; 0: none
-	marks   []mark // by the order of the layout's segments
+	version uint64                // of the layout that the marks are of; 0: none
+	marks   []mark                // by the order of the layout's segments
+	index   map[smq.SegmentID]int // into marks
 	regrets regrets
 }
 
@@ -43,10 +44,8 @@ const retry = 2 * time.Second
 // Changed is when the segment's partitions were last split, merged or moved, as
 // far as is remembered; zero when never, or when the segment is not known.
 func (m Memory) Changed(id smq.SegmentID) time.Time {
-	for _, k := range m.marks {
-		if k.segment == id && k.changed != 0 {
-			return time.Unix(0, k.changed)
-		}
+	if i, ok := m.index[id]; ok && m.marks[i].changed != 0 {
+		return time.Unix(0, m.marks[i].changed)
 	}
 	return time.Time{}
 }
@@ -58,7 +57,7 @@ func (m *Memory) follow(l Layout, now int64) {
 	}
 	old, known, stepped := m.marks, m.version > 0, m.version+1 == l.Version
 	m.version = l.Version
-	m.marks = make([]mark, len(l.Segments))
+	m.marks, m.index = make([]mark, len(l.Segments)), make(map[smq.SegmentID]int, len(l.Segments))
 	for i, s := range l.Segments {
 		for len(old) > 0 && old[0].span.Lo < s.Range.Lo {
 			old = old[1:]
@@ -75,7 +74,7 @@ func (m *Memory) follow(l Layout, now int64) {
 		case !known:
 			k.changed = l.lastDisturbed(now)
 		}
-		m.marks[i] = k
+		m.marks[i], m.index[s.ID] = k, i
 	}
 }
 

@@ -43,7 +43,7 @@ func (t Transfer) Decision() Decision {
 // zero value remembers nothing.
 type Balance struct {
 	since time.Time // since when the brokers have been unequal
-	moved time.Time // when something was moved last
+	tried time.Time // when segments to move were last looked for
 	total float64   // all brokers' traffic at the last look
 }
 
@@ -86,9 +86,10 @@ func Rebalance(e *Expected, candidates iter.Seq[Candidate], m Balance, now time.
 	case m.since.IsZero() || now.Before(m.since) || unsteady:
 		m.since = now
 	}
-	if now.Sub(m.since) < unequalAfter || !m.moved.IsZero() && now.Sub(m.moved) < moveEvery && !now.Before(m.moved) {
+	if now.Sub(m.since) < unequalAfter || !m.tried.IsZero() && now.Sub(m.tried) < moveEvery && !now.Before(m.tried) {
 		return nil, m
 	}
+	m.tried = now
 	var out []Transfer
 	byOwner := make(map[smq.BrokerID][]Candidate)
 	for c := range candidates {
@@ -102,9 +103,6 @@ func Rebalance(e *Expected, candidates iter.Seq[Candidate], m Balance, now time.
 			break
 		}
 		out = append(out, t)
-	}
-	if len(out) > 0 {
-		m.moved = now
 	}
 	return out, m
 }

@@ -143,6 +143,14 @@ func TestRebalanceTakesItsTime(t *testing.T) {
 	}
 }
 
+// Brokers of which none has anything to give are not searched every second.
+func TestRebalanceDoesNotSearchInVain(t *testing.T) {
+	c := newCluster([]float64{50}, []float64{3})
+	if got := c.wait(time.Minute); got != "" || c.asked != 5 {
+		t.Errorf("in a minute: %q, %d times asked for candidates, want 5", got, c.asked)
+	}
+}
+
 func TestTransferDecision(t *testing.T) {
 	s := layout.Segment{ID: 3, Range: smq.Range{Lo: 0, Hi: 8}, Owner: broker("a").Member()}
 	l := layout.Layout{Version: 5, Cause: layout.Split, NextSegment: 4, Segments: []layout.Segment{s}}
