@@ -22,6 +22,7 @@ type describedView struct {
 	Scaling     *scalingView        `json:"scaling"`     // as it applies; null: not known
 	Load        *loadView           `json:"load"`        // of all segments; null: not known
 	Notes       []string            `json:"notes"`       // why a segment is left as it is
+	Acks        string              `json:"acks"`        // what an ack means, in words
 	Segments    []layoutSegmentView `json:"segments"`
 	Messages    *int64              `json:"messages,omitempty"` // with offsets
 	Offsets     []offsetView        `json:"offsets,omitempty"`
@@ -118,6 +119,7 @@ func viewDescription(d *smqpb.DescribeTopicResponse) describedView {
 		}
 		v.Segments = append(v.Segments, segment)
 	}
+	v.Acks = ackWords(v.Segments)
 	return v
 }
 
@@ -223,6 +225,7 @@ var describedColumns = cli.View[describedView]{
 			}
 			return v.Load.bytes() + " " + v.Load.messages()
 		}, Raw: func(v describedView) []string { return v.Load.raw() }},
+		{Header: "ACKS", Cell: func(v describedView) string { return v.Acks }},
 	},
 }
 

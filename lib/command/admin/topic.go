@@ -56,7 +56,7 @@ cluster's default.`,
 	}
 	cmd.Flags().Int32Var(&options.Partitions, "partitions", smq.DefaultPartitions, "`N` partitions, 1 to 1000000")
 	cmd.Flags().StringVar(&options.Key, "key", "key", "`SOURCE` of the partition key: key, header:NAME or json:PATH")
-	cmd.Flags().Int32Var(&options.Replicas, "replicas", 0, "`N` brokers hold what is not stored yet, 1 to 5, if so many live (default 1)")
+	cmd.Flags().Int32Var(&options.Replicas, "replicas", 0, "`N` brokers hold what is not stored yet, 1 to 5, if so many live (default 2)")
 	scaling.register(cmd)
 	cmd.Flags().BoolVar(&ifNotExists, "if-not-exists", false, "a topic that exists is a success")
 	return cmd
