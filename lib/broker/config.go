@@ -62,6 +62,8 @@ type LeadOptions struct {
 	Term    uint64
 	Brokers []layout.Broker
 	Peer    func(ctx context.Context, address string) (smqpb.BrokerClient, error)
+	// Masters tells of the cluster as the masters see it.
+	Masters func(ctx context.Context) (*smqpb.ClusterInfo, error)
 	Logger  *slog.Logger
 }
 

@@ -80,7 +80,7 @@ func (r *role) lead(self smq.BrokerID, term uint64, brokers []layout.Broker) {
 	r.b.log.Info("leading the cluster", "term", term)
 	leading := r.b.cfg.Lead(LeadOptions{
 		Store: r.b.st, Self: self, Term: term, Brokers: brokers,
-		Peer: r.b.cfg.Cluster.Broker, Logger: r.b.log,
+		Peer: r.b.cfg.Cluster.Broker, Masters: r.b.cfg.Cluster.Info, Logger: r.b.log,
 	})
 	r.b.metrics.leading.Set(1)
 	r.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"reflect"
 	"testing"
 	"time"
 
@@ -83,4 +84,27 @@ func (willing) DeleteTopic(context.Context, *smqpb.DeleteTopicRequest) (*smqpb.D
 
 func (willing) Lookup(context.Context, *smqpb.LookupRequest) (*smqpb.LookupResponse, error) {
 	return nil, nil
+}
+
+// Each question for the leader gets to it, or to the one who asks whoever leads.
+func TestNobodyLeads(t *testing.T) {
+	m, _ := newTestMember()
+	service := reflect.ValueOf(leaderService{role: &role{b: m.b, address: "other:7310"}})
+	for i := range service.NumMethod() {
+		method := service.Type().Method(i)
+		if !method.IsExported() {
+			continue
+		}
+		args := []reflect.Value{reflect.ValueOf(t.Context())}
+		if method.Name == "Watch" {
+			args = nil
+		}
+		for n := len(args) + 1; n < method.Type.NumIn(); n++ {
+			args = append(args, reflect.Zero(method.Type.In(n)))
+		}
+		out := service.Method(i).Call(args)
+		if err, _ := out[len(out)-1].Interface().(error); !errors.Is(err, smq.ErrNotLeader) {
+			t.Errorf("%s: %v", method.Name, err)
+		}
+	}
 }

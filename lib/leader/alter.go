@@ -52,6 +52,7 @@ func (l *Leader) alter(ctx context.Context, t *topic, alteration func(catalog.Co
 		switch {
 		case err == nil:
 			t.setConfig(c)
+			l.hub.publish(t, nil)
 			l.Logger.Info("topic altered", "topic", t.Topic.String(), "scaling", c.Scaling, "replicas", c.Replicas)
 			return nil
 		case !errors.Is(err, smq.ErrConflict):

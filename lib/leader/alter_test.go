@@ -71,16 +71,17 @@ func TestAlterRefuses(t *testing.T) {
 			{&smqpb.AlterTopicRequest{Scaling: &smqpb.Scaling{SplitMessagesPerSecond: math.NaN()}}, smq.ErrInvalid},
 			{&smqpb.AlterTopicRequest{Scaling: &smqpb.Scaling{CoolDownMs: math.MaxInt64}}, smq.ErrInvalid},
 			{&smqpb.AlterTopicRequest{Scaling: &smqpb.Scaling{MinSegments: 8}}, smq.ErrInvalid}, // more than the most, 4
+			{&smqpb.AlterTopicRequest{Scaling: &smqpb.Scaling{MaxSegments: 1}}, smq.ErrInvalid}, // less than the least, 2
 			{&smqpb.AlterTopicRequest{Reset_: []string{"partitions"}}, smq.ErrInvalid},
 			{&smqpb.AlterTopicRequest{Replicas: 99}, smq.ErrInvalid},
 			{&smqpb.AlterTopicRequest{Replicas: 2, TopicId: "0123"}, smq.ErrNotFound},
 		} {
-			_, err := b.alter(&smqpb.AlterTopicRequest{Scaling: &smqpb.Scaling{MaxSegments: 4}})
+			_, err := b.alter(&smqpb.AlterTopicRequest{Scaling: &smqpb.Scaling{MinSegments: 2, MaxSegments: 4}})
 			wantErr(b.t, "alter", err, nil)
 			_, err = b.alter(test.req)
 			wantErr(b.t, test.req.String(), err, test.want)
 		}
-		b.wantConfig(1, &smqpb.Scaling{MaxSegments: 4})
+		b.wantConfig(1, &smqpb.Scaling{MinSegments: 2, MaxSegments: 4})
 		if _, err := b.leader.DeleteTopic(b.t.Context(), &smqpb.DeleteTopicRequest{Topic: "t"}); err != nil {
 			b.t.Fatal(err)
 		}

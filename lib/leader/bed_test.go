@@ -84,7 +84,7 @@ func (b *bed) brokers() []layout.Broker {
 	defer b.mu.Unlock()
 	var all []layout.Broker
 	for _, p := range b.peers {
-		all = append(all, layout.Broker{ID: p.id, Address: p.address, Dead: p.dead, Draining: p.draining})
+		all = append(all, layout.Broker{ID: p.id, Address: p.address, Dead: p.dead, Draining: p.draining, MessagesPerSecond: p.load.Messages, BytesPerSecond: p.load.Bytes})
 	}
 	slices.SortFunc(all, func(x, y layout.Broker) int { return strings.Compare(string(x.ID), string(y.ID)) })
 	return all
@@ -121,6 +121,8 @@ type peer struct {
 	dead     bool
 	draining bool
 	drained  int
+	reports  uint64 // of loads
+	load     layout.Load
 	// beforeSeal, when set, is called before the broker seals a segment as
 	// planned.
 	beforeSeal func(ctx context.Context, id smq.SegmentID)
@@ -169,19 +171,6 @@ func (p *peer) SealSegment(ctx context.Context, req *smqpb.SealSegmentRequest, _
 	}
 	seal, err := l.Seal(ctx)
 	return &smqpb.SealSegmentResponse{SealChunk: seal.Chunk, SealHash: seal.Hash}, err
-}
-
-func (p *peer) ListSegments(context.Context, *smqpb.ListSegmentsRequest, ...grpc.CallOption) (*smqpb.ListSegmentsResponse, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	resp := &smqpb.ListSegmentsResponse{}
-	for _, l := range p.logs {
-		i := l.Ident()
-		resp.Segments = append(resp.Segments, &smqpb.SegmentStatus{
-			Topic: i.Topic.String(), TopicId: string(i.TopicID), Segment: uint64(i.Segment), BytesPerSecond: float64(i.Range.Lo),
-		})
-	}
-	return resp, nil
 }
 
 func (p *peer) Drain(context.Context, *smqpb.DrainRequest, ...grpc.CallOption) (*smqpb.DrainResponse, error) {

@@ -23,6 +23,7 @@ type change struct {
 	reason     string
 	sealed     []layout.Sealed
 	successors []successor
+	loads      []layout.SegmentLoad // of the segments to replace; see layout.Layout
 	// stopped is when publishers were first kept from one of the segments; zero
 	// when there was nothing to seal.
 	stopped time.Time
@@ -36,12 +37,12 @@ type successor struct {
 }
 
 // plain is the change that gives a segment's range to one successor.
-func (r replacement) plain(sealed layout.Sealed, stopped time.Time) *change {
+func (r replacement) plain(sealed layout.Sealed, loads []layout.SegmentLoad, stopped time.Time) *change {
 	if sealed.Empty {
 		stopped = time.Time{}
 	}
 	return &change{
-		cause: r.cause, reason: r.reason, sealed: []layout.Sealed{sealed}, stopped: stopped,
+		cause: r.cause, reason: r.reason, sealed: []layout.Sealed{sealed}, loads: loads, stopped: stopped,
 		successors: []successor{{sealed.Range, r.owner}},
 	}
 }
@@ -134,7 +135,7 @@ func (l *Leader) write(ctx context.Context, t *topic, batch []*change) error {
 			return err
 		}
 		now := t.layout()
-		c := l.plan(now, t.config().ReplicasWanted(l.Replicas), batch)
+		c := l.plan(t, now, batch)
 		if len(c.Sealed) == 0 {
 			return nil
 		}
@@ -144,7 +145,7 @@ func (l *Leader) write(ctx context.Context, t *topic, batch []*change) error {
 		}
 		err = catalog.WriteVersion(ctx, l.Store, t.Topic, t.ID, next)
 		if err == nil {
-			t.adopt(next)
+			l.adopt(t, next)
 			l.Metrics.versions.WithLabelValues(string(next.Cause)).Inc()
 			l.Logger.Info("layout changed", "topic", t.Topic.String(), "version", next.Version, "cause", next.Cause, "reason", next.Reason,
 				"replaced", len(c.Sealed), "by", len(c.Successors), "pause_ms", next.PauseMS)
@@ -161,7 +162,7 @@ func (l *Leader) write(ctx context.Context, t *topic, batch []*change) error {
 
 // plan makes one change of those that are still to be made in the layout, and
 // settles the others.
-func (l *Leader) plan(now layout.Layout, replicas int, batch []*change) layout.Change {
+func (l *Leader) plan(t *topic, now layout.Layout, batch []*change) layout.Change {
 	next := layout.Change{Cause: batch[0].cause}
 	planned := make(map[smq.SegmentID]bool, len(batch))
 	var reasons []string
@@ -171,7 +172,7 @@ func (l *Leader) plan(now layout.Layout, replicas int, batch []*change) layout.C
 			c.settle(c.missed())
 			continue
 		}
-		successors, err := l.appoint(c.successors, replicas)
+		successors, err := l.appoint(t, c)
 		if err != nil {
 			c.settle(err)
 			continue
@@ -181,6 +182,7 @@ func (l *Leader) plan(now layout.Layout, replicas int, batch []*change) layout.C
 		}
 		next.Sealed = append(next.Sealed, c.sealed...)
 		next.Successors = append(next.Successors, successors...)
+		next.Loads = append(next.Loads, c.loads...)
 		if c.reason != "" && !slices.Contains(reasons, c.reason) {
 			reasons = append(reasons, c.reason)
 		}
@@ -212,10 +214,12 @@ func (c *change) missed() error {
 
 var errReplaced = fmt.Errorf("a segment has been replaced meanwhile: %w", smq.ErrConflict)
 
-// appoint chooses owners and followers.
-func (l *Leader) appoint(successors []successor, replicas int) ([]layout.Successor, error) {
-	all := make([]layout.Successor, len(successors))
-	for i, s := range successors {
+// appoint chooses owners and followers for the successors.
+func (l *Leader) appoint(t *topic, c *change) ([]layout.Successor, error) {
+	replicas := t.config().ReplicasWanted(l.Replicas)
+	all := make([]layout.Successor, len(c.successors))
+	for i, s := range c.successors {
+		s.owner.load = t.traffic.expect(s.Range, c.sealed)
 		owner, followers, err := l.view.choose(s.owner, replicas)
 		if err != nil {
 			return nil, err

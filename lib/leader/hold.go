@@ -48,6 +48,13 @@ func (t *topic) tryHold(id smq.SegmentID) (h *hold, mine bool, err error) {
 	return h, true, nil
 }
 
+// isHeld reports whether the segment is being replaced.
+func (t *topic) isHeld(id smq.SegmentID) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.held[id] != nil
+}
+
 // gone is what is said of a deleted topic.
 func (t *topic) gone() error { return fmt.Errorf("topic %v: %w", t.Topic, smq.ErrNotFound) }
 

@@ -35,9 +35,9 @@ type Config struct {
 	// SweepEvery is the time between two sweeps over all topics. Default 10
 	// minutes.
 	SweepEvery time.Duration
-	// LoadsEvery is the time between two collections of the segments' loads.
-	// Default 2 s.
-	LoadsEvery time.Duration
+	// Cluster tells of the cluster as the masters see it, for watchers. nil: they
+	// see the brokers only.
+	Cluster func(ctx context.Context) (*smqpb.ClusterInfo, error)
 	// Scaling is what topics leave open of theirs; what it leaves open itself is
 	// layout.DefaultPolicy.
 	Scaling layout.Policy
@@ -56,9 +56,12 @@ type Leader struct {
 	Config
 
 	view    view
-	rates   rates
+	loads   *loads
+	hub     *hub
 	tasks   *background.Group
 	deposed atomic.Bool
+	swept   atomic.Bool // all topics have been looked at once
+	cluster clusterCache
 	// deletions counts topics deleted, so that loading one notices.
 	deletions atomic.Uint64
 
@@ -74,9 +77,6 @@ func Start(cfg Config) *Leader {
 	if cfg.SweepEvery <= 0 {
 		cfg.SweepEvery = 10 * time.Minute
 	}
-	if cfg.LoadsEvery <= 0 {
-		cfg.LoadsEvery = 2 * time.Second
-	}
 	cfg.Scaling = cfg.Scaling.WithDefaults(layout.DefaultPolicy())
 	if cfg.Replicas <= 0 {
 		cfg.Replicas = catalog.DefaultReplicas
@@ -84,11 +84,15 @@ func Start(cfg Config) *Leader {
 	if cfg.Metrics == nil {
 		cfg.Metrics = NewMetrics(nil)
 	}
-	l := &Leader{Config: cfg, tasks: background.New(), topics: make(map[smq.Topic]*topic)}
+	l := &Leader{Config: cfg, loads: newLoads(), hub: newHub(), tasks: background.New(), topics: make(map[smq.Topic]*topic)}
 	l.view.init(cfg.Brokers)
 	l.tasks.Go(l.sweepLoop)
 	l.tasks.Go(l.reapLoop)
-	l.tasks.Go(l.loadsLoop)
+	l.tasks.Go(l.scaleLoop)
+	l.tasks.Go(func(ctx context.Context) {
+		<-ctx.Done()
+		l.hub.close()
+	})
 	return l
 }
 
@@ -125,6 +129,7 @@ func (l *Leader) leading() error {
 // met looks at a layout version's writer: a later term than ours ends ours.
 func (l *Leader) met(s layout.Stamp) {
 	if s.Term > l.Term && l.deposed.CompareAndSwap(false, true) {
+		l.hub.close()
 		l.Logger.Warn("another broker leads since a later term", "term", l.Term, "later_term", s.Term, "broker", s.Leader)
 		l.tasks.Go(func(ctx context.Context) {
 			if background.Wait(ctx, deposedFor) == nil {

@@ -1,101 +1,243 @@
 package leader
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"math"
+	"slices"
 	"sync"
+	"sync/atomic"
+	"time"
 
-	"github.com/seaweedmq/smq/lib/background"
 	"github.com/seaweedmq/smq/lib/layout"
 	"github.com/seaweedmq/smq/lib/smq"
 	"github.com/seaweedmq/smq/lib/smqpb"
 )
 
-// rates are the loads of live segments as their owners told them last.
-type rates struct {
-	mu   sync.Mutex
-	byID map[rateKey]float64 // bytes per second
+const (
+	// knownFor is how long a load counts as known after its owner's last report;
+	// brokers report every second.
+	knownFor = 5 * time.Second
+	// rememberedFor is how long what a broker that is gone has told is kept
+	// apart from the loads of segments that are still live, and what is told of
+	// topics that do not load.
+	rememberedFor = time.Minute
+)
+
+// loads is what the brokers have told of the traffic that segments take in.
+// There is no more of it than segments that brokers own, or did when they died.
+type loads struct {
+	mu        sync.Mutex
+	reporters map[smq.BrokerID]*reporter
+	topics    map[smq.TopicID]*traffic
 }
 
-type rateKey struct {
+func newLoads() *loads {
+	return &loads{reporters: make(map[smq.BrokerID]*reporter), topics: make(map[smq.TopicID]*traffic)}
+}
+
+// reporter is a broker that reports its segments' loads.
+type reporter struct {
+	at atomic.Int64 // of the last report taken in, in ns since 1970
+
+	mu       sync.Mutex
+	sequence uint64              // of the last report taken in; 0: none
+	segments map[segmentKey]bool // told, and not gone
+}
+
+// segmentKey names a segment within the cluster.
+type segmentKey struct {
 	topic   smq.TopicID
 	segment smq.SegmentID
 }
 
-func (r *rates) of(topic smq.TopicID, segment smq.SegmentID) float64 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.byID[rateKey{topic, segment}]
+// report is a report that has been looked through.
+type report struct {
+	broker   smq.BrokerID
+	sequence uint64
+	full     bool
+	segments []told
 }
 
-// loadsLoop asks the brokers for their segments' loads, again and again. That
-// also tells a new leader which topics are in use, before its sweep comes to
-// them.
-func (l *Leader) loadsLoop(ctx context.Context) {
-	for {
-		l.collectLoads(ctx)
-		if background.Wait(ctx, l.LoadsEvery) != nil {
-			return
-		}
+// told is what a report says of one segment.
+type told struct {
+	segmentKey
+	name smq.Topic
+	gone bool
+	load layout.SegmentLoad // with the partitions that have changed, rising
+}
+
+// ReportLoads takes in what traffic a broker's segments take in.
+func (l *Leader) ReportLoads(_ context.Context, req *smqpb.ReportLoadsRequest) (*smqpb.ReportLoadsResponse, error) {
+	if err := l.leading(); err != nil {
+		return nil, err
 	}
+	r, err := parseReport(req)
+	if err != nil {
+		return nil, fmt.Errorf("report of loads by broker %q: %w", req.GetBroker(), err)
+	}
+	if _, known := l.view.get(r.broker); !known {
+		// The masters have not told of it yet, or its lease has run out.
+		return &smqpb.ReportLoadsResponse{SendFull: true}, nil
+	}
+	inOrder := l.loads.take(r, time.Now(), l.hub.touch)
+	return &smqpb.ReportLoadsResponse{SendFull: !inOrder}, nil
 }
 
-// collectLoads asks every broker. What a dead one told last is kept: it says
-// which of its segments to see to first.
-func (l *Leader) collectLoads(ctx context.Context) {
-	live := l.view.live()
-	told := make([][]*smqpb.SegmentStatus, len(live))
-	_ = each(ctx, live, func(ctx context.Context, i int, b layout.Broker) error {
-		err := l.ask(ctx, b.Address, func(ctx context.Context, peer smqpb.BrokerClient) error {
-			resp, err := peer.ListSegments(ctx, &smqpb.ListSegmentsRequest{})
-			told[i] = resp.GetSegments()
-			return err
-		})
+func parseReport(req *smqpb.ReportLoadsRequest) (report, error) {
+	r := report{broker: smq.BrokerID(req.GetBroker()), sequence: req.GetSequence(), full: req.GetFull()}
+	for _, s := range req.GetSegments() {
+		t, err := parseTold(s)
 		if err != nil {
-			l.Logger.Debug("a broker does not tell its segments", "broker", b.ID, "address", b.Address, "err", err)
+			return report{}, err
 		}
-		return nil
-	})
-	fresh := make(map[rateKey]float64)
-	for _, segments := range told {
-		for _, s := range segments {
-			fresh[rateKey{smq.TopicID(s.GetTopicId()), smq.SegmentID(s.GetSegment())}] = s.GetBytesPerSecond()
+		r.segments = append(r.segments, t)
+	}
+	return r, nil
+}
+
+func parseTold(s *smqpb.SegmentLoad) (told, error) {
+	t := told{segmentKey: segmentKey{smq.TopicID(s.GetTopicId()), smq.SegmentID(s.GetSegment())}, gone: s.GetGone()}
+	var err error
+	if t.name, err = smq.ParseTopic(s.GetTopic()); err != nil || t.gone {
+		return t, err
+	}
+	if t.load, err = layout.LoadFromProto(s); err != nil {
+		return t, err
+	}
+	byPartition := func(a, b layout.PartitionLoad) int { return cmp.Compare(a.Partition, b.Partition) }
+	if !slices.IsSortedFunc(t.load.Partitions, byPartition) {
+		slices.SortFunc(t.load.Partitions, byPartition)
+	}
+	last := s.GetLo() - 1
+	for _, p := range t.load.Partitions {
+		if p.Partition <= last || p.Partition >= s.GetHi() || !isRate(p.Load) {
+			return t, fmt.Errorf("%w load of partition %d of segment %d, range [%d, %d): %v", smq.ErrInvalid, p.Partition, t.segment, s.GetLo(), s.GetHi(), p.Load)
+		}
+		last = p.Partition
+	}
+	if !isRate(t.load.Load) || !t.topic.Valid() {
+		return t, fmt.Errorf("%w load of segment %d of topic %q: %v", smq.ErrInvalid, t.segment, t.topic, t.load.Load)
+	}
+	return t, nil
+}
+
+func isRate(l layout.Load) bool {
+	return l.Messages >= 0 && l.Bytes >= 0 && !math.IsInf(l.Messages+l.Bytes, 0) // and no NaN
+}
+
+// take takes the report in. It reports false when that does not make sense
+// because an earlier one is missing. touch is called when topics have other
+// loads than before.
+func (ls *loads) take(r report, now time.Time, touch func(*traffic)) (inOrder bool) {
+	from := ls.reporter(r.broker)
+	from.mu.Lock()
+	defer from.mu.Unlock()
+	switch {
+	case from.sequence > 0 && r.sequence <= from.sequence:
+		return true // it comes late: what it says is known, or outdated
+	case !r.full && (from.sequence == 0 || r.sequence != from.sequence+1):
+		return false
+	}
+	from.sequence = r.sequence
+	from.at.Store(now.UnixNano())
+	left := from.segments
+	if r.full {
+		from.segments = make(map[segmentKey]bool, len(r.segments))
+	}
+	for _, t := range r.segments {
+		if t.gone {
+			delete(from.segments, t.segmentKey)
+			ls.lose(t.segmentKey, r.broker)
+			continue
+		}
+		from.segments[t.segmentKey] = true
+		tr := ls.traffic(t.topic, t.name, now)
+		if tr.tell(r.broker, t.load, r.full, now) {
+			touch(tr)
 		}
 	}
-	l.rates.keep(fresh, l.orphans())
-	for _, segments := range told {
-		l.meet(ctx, segments)
+	for key := range left {
+		if !from.segments[key] {
+			ls.lose(key, r.broker)
+		}
+	}
+	return true
+}
+
+func (ls *loads) reporter(id smq.BrokerID) *reporter {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	r := ls.reporters[id]
+	if r == nil {
+		r = &reporter{segments: make(map[segmentKey]bool)}
+		r.at.Store(time.Now().UnixNano())
+		ls.reporters[id] = r
+	}
+	return r
+}
+
+// traffic returns what is told of the topic's segments.
+func (ls *loads) traffic(id smq.TopicID, name smq.Topic, now time.Time) *traffic {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	tr := ls.topics[id]
+	if tr == nil {
+		tr = newTraffic(name, now)
+		ls.topics[id] = tr
+	}
+	return tr
+}
+
+// lose takes in that a broker does not own a segment any more.
+func (ls *loads) lose(key segmentKey, broker smq.BrokerID) {
+	ls.mu.Lock()
+	tr := ls.topics[key.topic]
+	ls.mu.Unlock()
+	if tr != nil {
+		tr.lose(key.segment, broker)
 	}
 }
 
-// keep replaces the rates, but for those of orphans.
-func (r *rates) keep(fresh map[rateKey]float64, orphans []orphan) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, o := range orphans {
-		k := rateKey{o.topic.ID, o.segment.ID}
-		if rate, known := r.byID[k]; known {
-			fresh[k] = rate
-		}
-	}
-	r.byID = fresh
+// forget drops all that is told of a topic.
+func (ls *loads) forget(id smq.TopicID) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	delete(ls.topics, id)
 }
 
-// meet loads the topics of live segments that are not known yet.
-func (l *Leader) meet(ctx context.Context, segments []*smqpb.SegmentStatus) {
-	unknown := make(map[smq.Topic]bool)
-	for _, s := range segments {
-		if name, err := smq.ParseTopic(s.GetTopic()); err == nil && l.known(name) == nil {
-			unknown[name] = true
+// fresh are the brokers that have reported lately.
+func (ls *loads) fresh(now time.Time) map[smq.BrokerID]bool {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	fresh := make(map[smq.BrokerID]bool, len(ls.reporters))
+	for id, r := range ls.reporters {
+		switch silent := now.Sub(time.Unix(0, r.at.Load())); {
+		case silent < knownFor:
+			fresh[id] = true
+		case silent > rememberedFor:
+			delete(ls.reporters, id)
 		}
 	}
-	names := make([]smq.Topic, 0, len(unknown))
-	for name := range unknown {
-		names = append(names, name)
-	}
-	_ = each(ctx, names, func(ctx context.Context, _ int, name smq.Topic) error {
-		if _, err := l.topic(ctx, name, ""); err != nil {
-			l.Logger.Debug("a topic that a broker has segments of does not load", "topic", name.String(), "err", err)
+	return fresh
+}
+
+// unknown lists the topics of which segments are told and that isKnown does not
+// know, and forgets those of which nothing has been told for long.
+func (ls *loads) unknown(now time.Time, isKnown func(smq.Topic, smq.TopicID) bool) []smq.Topic {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	var names []smq.Topic
+	for id, tr := range ls.topics {
+		switch at := tr.toldAt(); {
+		case isKnown(tr.name, id):
+		case now.Sub(at) > rememberedFor:
+			delete(ls.topics, id)
+		case now.Sub(at) < knownFor && !tr.tried:
+			tr.tried = true
+			names = append(names, tr.name)
 		}
-		return nil
-	})
+	}
+	return names
 }

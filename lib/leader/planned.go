@@ -20,6 +20,7 @@ type plan struct {
 	reason     string
 	segments   []layout.Segment // to go, by range
 	successors []successor      // over the same partitions
+	loads      []layout.SegmentLoad
 }
 
 // carryOut makes the change, or none: when it fails after segments have been
@@ -42,6 +43,7 @@ func (l *Leader) carryOut(ctx context.Context, t *topic, p plan) error {
 		if err := l.rehearse(t, p); err != nil {
 			return err
 		}
+		p.loads = t.traffic.briefs(busiest, p.segments...)
 		err = l.execute(ctx, t, p, release)
 		l.Metrics.planned.WithLabelValues(string(p.cause), outcome(err)).Inc()
 		if err != nil {
@@ -150,7 +152,7 @@ func (l *Leader) execute(ctx context.Context, t *topic, p plan, release []func()
 	if failed != nil {
 		return failed
 	}
-	c := &change{cause: p.cause, reason: p.reason, successors: p.successors, stopped: begin}
+	c := &change{cause: p.cause, reason: p.reason, successors: p.successors, loads: p.loads, stopped: begin}
 	for _, s := range ready {
 		c.sealed = append(c.sealed, s.sealed)
 	}
@@ -165,7 +167,7 @@ func (l *Leader) execute(ctx context.Context, t *topic, p plan, release []func()
 // are not to wait for the others.
 func (l *Leader) restore(ctx context.Context, t *topic, p plan, begin time.Time, ready []sealing, release []func()) {
 	for _, s := range ready {
-		c := l.successorOf(p.segments[s.i]).plain(s.sealed, begin)
+		c := l.successorOf(p.segments[s.i]).plain(s.sealed, t.traffic.briefs(0, p.segments[s.i]), begin)
 		if err := l.submit(ctx, t, c); err != nil {
 			// Whoever meets the segment next asks for a successor again.
 			l.Logger.Warn("a sealed segment has no successor yet", "topic", t.Topic.String(), "segment", s.sealed.Segment, "err", err)

@@ -36,12 +36,12 @@ func (l *Leader) replace(ctx context.Context, t *topic, r replacement) error {
 		if _, live := t.layout().Get(r.segment.ID); !live {
 			return nil // what was waited for has replaced it
 		}
-		begin := time.Now()
+		begin, loads := time.Now(), t.traffic.briefs(0, r.segment)
 		sealed, err := l.seal(ctx, t.config(), r.segment)
 		if err != nil {
 			return err
 		}
-		return l.submit(ctx, t, r.plain(sealed, begin))
+		return l.submit(ctx, t, r.plain(sealed, loads, begin))
 	})
 }
 

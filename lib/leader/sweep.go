@@ -28,6 +28,8 @@ func (l *Leader) sweepLoop(ctx context.Context) {
 		if err := l.sweep(ctx); err != nil {
 			next = min(next, sweepAgain)
 			l.Logger.Warn("the sweep over all topics failed, trying again", "in", next, "err", err)
+		} else if !l.swept.Swap(true) {
+			l.hub.publish(nil, nil)
 		}
 		if background.Wait(ctx, next) != nil {
 			return
@@ -171,7 +173,7 @@ func (l *Leader) orphans() []orphan {
 				continue
 			}
 			if r, needed := l.needed(s); needed {
-				all = append(all, orphan{topic: t, replacement: r, rate: l.rates.of(t.ID, s.ID)})
+				all = append(all, orphan{topic: t, replacement: r, rate: t.traffic.of(s.ID).Cost()})
 			}
 		}
 	}

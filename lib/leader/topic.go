@@ -4,10 +4,13 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/seaweedmq/smq/lib/catalog"
 	"github.com/seaweedmq/smq/lib/layout"
 	"github.com/seaweedmq/smq/lib/smq"
+	"github.com/seaweedmq/smq/lib/smqpb"
 )
 
 // topic is a topic's copy in memory.
@@ -16,6 +19,8 @@ type topic struct {
 	ID    smq.TopicID
 	// altering holds a token while the configuration is being altered.
 	altering chan struct{}
+	traffic  *traffic
+	rev      atomic.Uint64 // see hub
 
 	mu      sync.Mutex
 	current catalog.Config
@@ -26,9 +31,10 @@ type topic struct {
 	held    map[smq.SegmentID]*hold
 }
 
-func newTopic(c catalog.Config, l layout.Layout) *topic {
+func newTopic(c catalog.Config, l layout.Layout, tr *traffic) *topic {
+	tr.follow(l)
 	t := &topic{
-		Topic: c.Topic, ID: c.ID, altering: make(chan struct{}, 1),
+		Topic: c.Topic, ID: c.ID, altering: make(chan struct{}, 1), traffic: tr,
 		current: c, latest: l, idle: make(chan struct{}), held: make(map[smq.SegmentID]*hold),
 	}
 	close(t.idle)
@@ -50,12 +56,22 @@ func (t *topic) layout() layout.Layout {
 }
 
 // adopt takes in a version that was read or written.
-func (t *topic) adopt(lay layout.Layout) {
+func (l *Leader) adopt(t *topic, lay layout.Layout) {
+	if t.advance(lay) {
+		t.traffic.follow(lay)
+		l.hub.publish(t, eventOf(t.Topic, t.ID, lay))
+	}
+}
+
+// advance makes the version the newest known, if it is.
+func (t *topic) advance(lay layout.Layout) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if lay.Version > t.latest.Version {
-		t.latest = lay
+	if lay.Version <= t.latest.Version {
+		return false
 	}
+	t.latest = lay
+	return true
 }
 
 // topic returns the topic, loading it at first. id, when given, is the
@@ -121,6 +137,7 @@ func (l *Leader) remember(t *topic, deletions uint64) bool {
 	}
 	if old := l.topics[t.Topic]; old == nil || old.ID != t.ID {
 		l.topics[t.Topic] = t
+		l.hub.publish(t, nil)
 		l.Metrics.topics.Set(float64(len(l.topics)))
 	}
 	return true
@@ -139,7 +156,7 @@ func (l *Leader) read(ctx context.Context, name smq.Topic) (*topic, error) {
 		return nil, err
 	}
 	l.met(lay.Stamp)
-	return newTopic(c, lay), nil
+	return newTopic(c, lay, l.loads.traffic(c.ID, c.Topic, time.Now())), nil
 }
 
 // firstVersion writes layout version 1, or finds it written.
@@ -155,6 +172,7 @@ func (l *Leader) firstVersion(ctx context.Context, c catalog.Config) (layout.Lay
 		return layout.Layout{}, err
 	}
 	l.Metrics.versions.WithLabelValues(string(lay.Cause)).Inc()
+	l.hub.publish(nil, eventOf(c.Topic, c.ID, lay))
 	return lay, nil
 }
 
@@ -164,7 +182,7 @@ func (l *Leader) reload(ctx context.Context, t *topic) error {
 	if err != nil || !found {
 		return err
 	}
-	t.adopt(lay)
+	l.adopt(t, lay)
 	l.met(lay.Stamp)
 	return l.leading()
 }
@@ -196,6 +214,8 @@ func (l *Leader) forget(ctx context.Context, name smq.Topic, id smq.TopicID) err
 	if l.topics[name] == t {
 		delete(l.topics, name)
 	}
+	l.loads.forget(id)
+	l.hub.publish(nil, &smqpb.LayoutEvent{Topic: name.String(), TopicId: string(id), CreatedMs: time.Now().UnixMilli(), Leader: string(l.Self), Deleted: true})
 	l.Metrics.topics.Set(float64(len(l.topics)))
 	return nil
 }

@@ -3,8 +3,10 @@ package leader
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/seaweedmq/smq/lib/layout"
 	"github.com/seaweedmq/smq/lib/smq"
@@ -16,8 +18,19 @@ type view struct {
 
 	mu      sync.Mutex
 	brokers []layout.Broker
-	given   map[smq.BrokerID]int // segments given since the brokers told their load
+	given   map[smq.BrokerID]gift // what was given lately
+	at      time.Time             // when set was called last
 }
+
+// gift is what a broker was given and its own averages do not show yet.
+type gift struct {
+	segments int         // since the brokers told their load last
+	load     layout.Load // fading
+}
+
+// giftFades is how fast what was given counts no more: about as fast as brokers'
+// averages take it in.
+const giftFades = 4 * time.Second
 
 func (v *view) init(brokers []layout.Broker) {
 	v.changed = make(chan struct{}, 1)
@@ -29,13 +42,28 @@ func (v *view) set(brokers []layout.Broker) {
 	defer v.mu.Unlock()
 	before := states(v.brokers)
 	v.brokers = slices.Clone(brokers)
-	v.given = make(map[smq.BrokerID]int)
+	now := time.Now()
+	v.fade(now.Sub(v.at))
+	v.at = now
 	if !slices.Equal(before, states(brokers)) {
 		select {
 		case v.changed <- struct{}{}:
 		default: // a token is there already
 		}
 	}
+}
+
+// fade takes in that some time has passed, and that the brokers have counted
+// their segments since.
+func (v *view) fade(passed time.Duration) {
+	left := math.Exp(-passed.Seconds() / giftFades.Seconds())
+	faded := make(map[smq.BrokerID]gift, len(v.given))
+	for id, g := range v.given {
+		if load := g.load.Scale(left); load.Cost() >= 1 {
+			faded[id] = gift{load: load}
+		}
+	}
+	v.given = faded
 }
 
 // state is what of a broker matters for failover.
@@ -77,21 +105,22 @@ func (v *view) gone(id smq.BrokerID) bool {
 	return !ok
 }
 
-// live returns the brokers that are not dead.
-func (v *view) live() []layout.Broker {
+// all returns the brokers. The slice is not to be changed.
+func (v *view) all() []layout.Broker {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(v.brokers), func(b layout.Broker) bool { return b.Dead })
+	return v.brokers
 }
 
 // takes reports whether any broker takes segments.
-func (v *view) takes() bool { return slices.ContainsFunc(v.live(), layout.Broker.Takes) }
+func (v *view) takes() bool { return slices.ContainsFunc(v.all(), layout.Broker.Takes) }
 
 // wish says who should own a segment, and who should not.
 type wish struct {
 	prefer smq.BrokerID // if it takes segments
 	avoid  smq.BrokerID // in any case
 	spare  smq.BrokerID // if another one takes segments
+	load   layout.Load  // that it is expected to bring
 }
 
 // choose picks the owner for a segment, as layout.ChooseOwner does, and counts
@@ -102,7 +131,10 @@ func (v *view) choose(w wish, replicas int) (owner layout.Member, followers []la
 	defer v.mu.Unlock()
 	candidates := slices.Clone(v.brokers)
 	for i := range candidates {
-		candidates[i].Segments += v.given[candidates[i].ID]
+		g := v.given[candidates[i].ID]
+		candidates[i].Segments += g.segments
+		candidates[i].MessagesPerSecond += g.load.Messages
+		candidates[i].BytesPerSecond += g.load.Bytes
 	}
 	b, ok := layout.ChooseOwner(candidates, w.prefer, cmp.Or(w.avoid, w.spare))
 	if !ok && w.avoid == "" && w.spare != "" {
@@ -111,7 +143,8 @@ func (v *view) choose(w wish, replicas int) (owner layout.Member, followers []la
 	if !ok {
 		return layout.Member{}, nil, fmt.Errorf("%w: none of %d brokers takes segments", smq.ErrUnavailable, len(candidates))
 	}
-	v.given[b.ID]++
+	g := v.given[b.ID]
+	v.given[b.ID] = gift{g.segments + 1, g.load.Add(w.load)}
 	for _, f := range layout.ChooseFollowers(candidates, b, w.avoid, replicas-1) {
 		followers = append(followers, f.Member())
 	}

@@ -160,7 +160,8 @@ func StartBroker(ctx context.Context, o BrokerOptions) (*Broker, error) {
 		},
 		Lead: func(l broker.LeadOptions) broker.Leading {
 			return leader.Start(leader.Config{
-				Store: l.Store, Self: l.Self, Term: l.Term, Brokers: l.Brokers, Peer: l.Peer, Logger: l.Logger, Metrics: metrics,
+				Store: l.Store, Self: l.Self, Term: l.Term, Brokers: l.Brokers, Peer: l.Peer, Cluster: l.Masters,
+				Logger: l.Logger, Metrics: metrics,
 				Replicas: o.Replicas,
 			})
 		},

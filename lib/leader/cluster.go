@@ -1,0 +1,71 @@
+package leader
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/seaweedmq/smq/lib/smqpb"
+)
+
+const (
+	clusterEvery   = time.Second // between two questions to the masters
+	clusterTimeout = time.Second
+)
+
+// clusterCache is the cluster as the masters told it last, for all watchers.
+type clusterCache struct {
+	mu    sync.Mutex
+	asked time.Time
+	info  *smqpb.ClusterInfo // nil: they have not told yet
+}
+
+// clusterInfo is the cluster as the masters see it, and as the leader does while
+// they cannot be asked. It waits for them at first only.
+func (l *Leader) clusterInfo(ctx context.Context) *smqpb.ClusterInfo {
+	c := &l.cluster
+	c.mu.Lock()
+	info, due := c.info, l.Cluster != nil && time.Since(c.asked) >= clusterEvery
+	if due {
+		c.asked = time.Now()
+	}
+	c.mu.Unlock()
+	switch {
+	case due && info == nil:
+		l.askMasters(ctx)
+		c.mu.Lock()
+		info = c.info
+		c.mu.Unlock()
+	case due:
+		l.tasks.Go(l.askMasters)
+	}
+	if info == nil {
+		return l.ownView()
+	}
+	return info
+}
+
+func (l *Leader) askMasters(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, clusterTimeout)
+	defer cancel()
+	info, err := l.Cluster(ctx)
+	if err != nil {
+		l.Logger.Debug("the masters do not tell of the cluster", "err", err)
+		return
+	}
+	l.cluster.mu.Lock()
+	defer l.cluster.mu.Unlock()
+	l.cluster.info = info
+}
+
+// ownView is the cluster without its masters.
+func (l *Leader) ownView() *smqpb.ClusterInfo {
+	info := &smqpb.ClusterInfo{Leader: &smqpb.LeaderInfo{Broker: string(l.Self), Term: l.Term}}
+	for _, b := range l.view.all() {
+		info.Brokers = append(info.Brokers, &smqpb.BrokerInfo{
+			Id: string(b.ID), Address: b.Address, Rack: b.Rack, Draining: b.Draining, Silent: b.Dead,
+			Load: &smqpb.Load{Segments: uint64(b.Segments), MessagesPerSecond: b.MessagesPerSecond, BytesPerSecond: b.BytesPerSecond},
+		})
+	}
+	return info
+}

@@ -1,0 +1,249 @@
+package leader
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/seaweedmq/smq/lib/background"
+	"github.com/seaweedmq/smq/lib/catalog"
+	"github.com/seaweedmq/smq/lib/layout"
+	"github.com/seaweedmq/smq/lib/rpc"
+	"github.com/seaweedmq/smq/lib/smq"
+	"github.com/seaweedmq/smq/lib/smqpb"
+)
+
+const (
+	// watchEvery is how often a watcher is told of other loads.
+	watchEvery = 500 * time.Millisecond
+	// watchPause is the least time between two looks for what has changed.
+	watchPause = 50 * time.Millisecond
+	// watchPage bounds the topics, and the events, of one update.
+	watchPage = 1000
+	// sweepWait is how long a snapshot waits to be called complete for a new
+	// leader to have looked at all topics.
+	sweepWait = 5 * time.Second
+)
+
+// Watch sends a snapshot of what is asked for and then what changes of it, until
+// the caller has had enough or this broker leads no more. A caller that is slow
+// is told less often, of the newest state, and in the end misses events.
+func (l *Leader) Watch(req *smqpb.WatchRequest, stream grpc.ServerStreamingServer[smqpb.WatchUpdate]) error {
+	if err := l.leading(); err != nil {
+		return err
+	}
+	w, err := l.newWatcher(req, stream)
+	if err != nil {
+		return err
+	}
+	return w.run(stream.Context())
+}
+
+// watcher is one caller of Watch. It belongs to that call's goroutine.
+type watcher struct {
+	l      *Leader
+	req    *smqpb.WatchRequest
+	stream grpc.ServerStreamingServer[smqpb.WatchUpdate]
+	topic  smq.Topic // whose details are asked for
+	begun  time.Time
+
+	// What has been sent.
+	rev      uint64 // everything up to it
+	events   uint64 // of all events
+	started  bool   // a snapshot has been begun
+	complete bool   // and called complete
+	detail   string // id of the topic whose details were sent, or missing
+	cluster  *smqpb.ClusterInfo
+}
+
+// missing stands in the place of a topic's id.
+const missing = "missing"
+
+func (l *Leader) newWatcher(req *smqpb.WatchRequest, stream grpc.ServerStreamingServer[smqpb.WatchUpdate]) (*watcher, error) {
+	w := &watcher{l: l, req: req, stream: stream, begun: time.Now()}
+	var err error
+	if ns := req.GetNamespace(); ns != "" {
+		if _, err = smq.ParseTopic(ns + "/x"); err != nil {
+			return nil, fmt.Errorf("watch namespace %q: %w", ns, err)
+		}
+	}
+	if name := req.GetTopic(); name != "" {
+		if w.topic, err = smq.ParseTopic(name); err != nil {
+			return nil, fmt.Errorf("watch topic %q: %w", name, err)
+		}
+	}
+	if req.GetEventsSinceMs() == 0 {
+		_, w.events = l.hub.since(0)
+	}
+	return w, nil
+}
+
+func (w *watcher) run(ctx context.Context) error {
+	if w.req.GetTopic() != "" {
+		// Perhaps this leader has not met it yet. What does not load is missing.
+		_, _ = w.l.topic(ctx, w.topic, "")
+	}
+	ticker := time.NewTicker(watchEvery)
+	defer ticker.Stop()
+	for {
+		changed, err := w.update(ctx)
+		if err == nil {
+			err = background.Wait(ctx, watchPause)
+		}
+		if err != nil {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-ticker.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// update sends what has changed, if anything has, and returns what is closed at
+// the next change.
+func (w *watcher) update(ctx context.Context) (changed <-chan struct{}, err error) {
+	rev, changed, over := w.l.hub.now()
+	if over || w.l.leading() != nil {
+		return nil, &rpc.NotLeaderError{}
+	}
+	events, count := w.l.hub.since(w.events)
+	out := &smqpb.WatchUpdate{}
+	if !w.started || count > w.events+uint64(len(events)) {
+		// In the second case it may have missed that topics were deleted.
+		w.started, w.complete, w.rev, w.detail, w.cluster = true, false, 0, "", nil
+		out.Reset_ = true
+	}
+	w.addEvents(out, events)
+	w.addTopics(out)
+	w.addDetail(out)
+	w.addCluster(ctx, out)
+	w.rev, w.events = rev, count
+	if !w.complete && (w.l.swept.Load() || time.Since(w.begun) >= sweepWait) {
+		w.complete, out.Complete = true, true
+	}
+	return changed, w.send(out)
+}
+
+// asksFor reports whether the namespace is one that is asked for.
+func (w *watcher) asksFor(namespace string) bool {
+	return w.req.GetNamespace() == "" || w.req.GetNamespace() == namespace
+}
+
+// addEvents adds what has happened to layouts, and the topics that are gone.
+func (w *watcher) addEvents(out *smqpb.WatchUpdate, events []*smqpb.LayoutEvent) {
+	for _, e := range events {
+		name, err := smq.ParseTopic(e.GetTopic())
+		if err != nil || !w.asksFor(name.Namespace) {
+			continue
+		}
+		if w.req.GetEvents() && e.GetCreatedMs() >= w.req.GetEventsSinceMs() {
+			out.Events = append(out.Events, e)
+		}
+		if w.req.GetTopics() && e.GetDeleted() && !out.Reset_ && w.l.known(name) == nil {
+			out.RemovedTopics = append(out.RemovedTopics, e.GetTopic())
+		}
+	}
+}
+
+// addTopics adds a line for each topic that has changed.
+func (w *watcher) addTopics(out *smqpb.WatchUpdate) {
+	if !w.req.GetTopics() {
+		return
+	}
+	for _, t := range w.l.snapshot() {
+		if w.asksFor(t.Topic.Namespace) && t.changedSince(w.rev) {
+			out.Topics = append(out.Topics, w.l.status(t))
+		}
+	}
+}
+
+// changedSince reports whether the topic or its loads have changed since the
+// revision.
+func (t *topic) changedSince(rev uint64) bool { return max(t.rev.Load(), t.traffic.rev.Load()) > rev }
+
+// status is the topic in one line.
+func (l *Leader) status(t *topic) *smqpb.TopicStatus {
+	lay, load := t.layout(), t.traffic.total()
+	return &smqpb.TopicStatus{
+		Topic: t.Topic.String(), TopicId: string(t.ID), Partitions: lay.Partitions(), Segments: int32(len(lay.Segments)),
+		LayoutVersion: lay.Version, MessagesPerSecond: load.Messages, BytesPerSecond: load.Bytes, Mode: string(l.policy(t).Mode),
+	}
+}
+
+// addDetail adds the topic whose details are asked for, if it has changed.
+func (w *watcher) addDetail(out *smqpb.WatchUpdate) {
+	if w.req.GetTopic() == "" {
+		return
+	}
+	t := w.l.known(w.topic)
+	switch {
+	case t == nil && w.detail != missing:
+		out.Detail, w.detail = &smqpb.TopicDetail{Missing: true}, missing
+	case t != nil && (w.detail != string(t.ID) || t.changedSince(w.rev)):
+		out.Detail, w.detail = w.l.describe(t), string(t.ID)
+	}
+}
+
+// describe is the topic whole.
+func (l *Leader) describe(t *topic) *smqpb.TopicDetail {
+	lay := t.layout()
+	loads, notes := t.traffic.describe(lay)
+	return &smqpb.TopicDetail{
+		Config: t.config().Proto(), Layout: layout.ToProto(lay), Loads: loads, Notes: notes, Scaling: catalog.ScalingProto(l.policy(t)),
+	}
+}
+
+// describe is the loads of the layout's segments as they are known or expected,
+// and the planner's notes, in words.
+func (tr *traffic) describe(l layout.Layout) (loads []*smqpb.SegmentLoad, notes []string) {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	for _, s := range l.Segments {
+		if load, there := tr.loads[s.ID]; there {
+			loads = append(loads, layout.LoadToProto(load, s.Range))
+		}
+	}
+	for _, n := range tr.notes {
+		notes = append(notes, fmt.Sprintf("segment %d: %s", n.Segment, n.Text))
+	}
+	return loads, notes
+}
+
+// addCluster adds the cluster if it has changed.
+func (w *watcher) addCluster(ctx context.Context, out *smqpb.WatchUpdate) {
+	if !w.req.GetBrokers() {
+		return
+	}
+	if now := w.l.clusterInfo(ctx); !proto.Equal(now, w.cluster) {
+		out.Cluster, w.cluster = now, now
+	}
+}
+
+// send sends the update, if there is anything in it, in pages.
+func (w *watcher) send(out *smqpb.WatchUpdate) error {
+	if proto.Size(out) == 0 {
+		return nil
+	}
+	for len(out.Topics) > watchPage || len(out.Events) > watchPage {
+		page := &smqpb.WatchUpdate{Reset_: out.Reset_, TimeMs: time.Now().UnixMilli()}
+		page.Topics, out.Topics = cutPage(out.Topics)
+		page.Events, out.Events = cutPage(out.Events)
+		out.Reset_ = false
+		if err := w.stream.Send(page); err != nil {
+			return err
+		}
+	}
+	out.TimeMs = time.Now().UnixMilli()
+	return w.stream.Send(out)
+}
+
+func cutPage[T any](all []T) (page, rest []T) {
+	n := min(len(all), watchPage)
+	return all[:n], all[n:]
+}
