@@ -66,13 +66,11 @@ func (m *Memory) follow(l Layout, now int64) {
 		switch {
 		case len(old) > 0 && old[0].segment == s.ID:
 			k = old[0]
-			if len(old) < 2 || i+1 == len(l.Segments) || old[1].segment != l.Segments[i+1].ID {
-				k.below = 0 // its neighbour is another one
-			}
 		case len(old) > 0 && old[0].span == s.Range && stepped && !l.Cause.disturbs():
-			k.changed, k.merged = old[0].changed, old[0].merged
+			k = old[0]
+			k.segment, k.tried, k.adds = s.ID, 0, 0
 		case !known:
-			k.changed = l.lastDisturbed(now)
+			k.changed = l.lastDisturbed()
 		}
 		m.marks[i], m.index[s.ID] = k, i
 	}
@@ -84,12 +82,12 @@ func (c Cause) disturbs() bool { return c != Create && c != Assign && c != Roll 
 
 // lastDisturbed is the latest time at which a live segment can have been changed,
 // when nothing else is known than this version.
-func (l Layout) lastDisturbed(now int64) int64 {
+func (l Layout) lastDisturbed() int64 {
 	const firstAssignment = 2
 	if l.Version <= firstAssignment && !l.Cause.disturbs() {
 		return 0
 	}
-	return min(now, l.Stamp.NowMS*int64(time.Millisecond))
+	return l.Stamp.NowMS * int64(time.Millisecond)
 }
 
 // regrets is how often merges turned out to be wrong: the load came back at

@@ -110,7 +110,7 @@ func (p *planner) watch() {
 	leftKnown := false
 	for i := range p.Memory.marks {
 		k := &p.Memory.marks[i]
-		k.changed = min(k.changed, p.now)
+		k.changed = min(k.changed, p.now) // clocks differ, and are put back
 		p.count(k)
 		load, known := p.load(i)
 		known = known && k.settled(p.now)

@@ -340,6 +340,63 @@ func TestPlanCoolsDown(t *testing.T) {
 	}
 }
 
+// A roll, which seals and goes on with the same range, changes nothing in how
+// long a segment has been above.
+func TestPlanGoesOnWaitingThroughARoll(t *testing.T) {
+	k := newLook(t, "a", 64).set(0.5, nil)
+	k.plan()
+	k.plan()
+	s := k.in.Layout.Segments[0]
+	k.in.Layout = must(t)(k.in.Layout.Next(layout.Replace(layout.Roll, []layout.Sealed{sealOf(s)}, []layout.Member{s.Owner}), layout.Stamp{}))
+	k.set(0.5, nil)
+	out, notes := k.plan()
+	if got := k.tell(out, notes); !strings.HasPrefix(got, "split") {
+		t.Errorf("got %q", got)
+	}
+}
+
+// One change is better than two: what is nearly due goes along.
+func TestPlanMergesWhatIsNearlyDue(t *testing.T) {
+	for _, test := range []struct {
+		later int // seconds
+		want  string
+	}{
+		{4, "merge [0,16) [16,32) [32,48) [48,64) into [0,64)@a"},
+		{9, "merge [0,16) [16,32) into [0,32)@a"},
+	} {
+		k := newLook(t, "abcd", 16, 32, 48, 64)
+		for range test.later {
+			k.set(0, map[smq.Partition]float64{40: 11, 60: 11})
+			k.plan()
+		}
+		k.set(0, nil)
+		if got := k.wait(time.Minute); got != test.want {
+			t.Errorf("%d s later: got %s, want %s", test.later, got, test.want)
+		}
+	}
+}
+
+// Each of the merged has to be sealed before traffic goes on.
+func TestPlanBoundsAMerge(t *testing.T) {
+	ends := make([]smq.Partition, 200)
+	for i := range ends {
+		ends[i] = smq.Partition(i + 1)
+	}
+	k := newLook(t, "abcd", ends...).set(0, nil)
+	k.in.Policy.MaxSegments = 200
+	out := []layout.Decision{}
+	for len(out) == 0 {
+		out, _ = k.plan()
+	}
+	var sizes []int
+	for _, d := range out {
+		sizes = append(sizes, len(d.Segments))
+	}
+	if !slices.Equal(sizes, []int{64, 64, 64, 8}) {
+		t.Errorf("merged %v", sizes)
+	}
+}
+
 // A merge that has to be undone makes the next ones wait longer: once, however
 // often the split is decided, and not for ever.
 func TestPlanRegretsMerges(t *testing.T) {
