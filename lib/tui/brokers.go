@@ -264,7 +264,7 @@ func (s *brokerScreen) changes(m *Model, w int) []string {
 	lines := []string{"", m.theme.paint(head, "SEGMENTS TAKEN OVER LATELY")}
 	for _, e := range slices.Backward(m.data().events) {
 		if len(lines) < 12 && slices.ContainsFunc(e.GetOpened(), func(o *smqpb.Segment) bool { return o.GetOwner() == s.id }) {
-			what := m.clock(e.GetCreatedMs()) + " " + fit(cause(e), 8, false, "") + " " + e.GetTopic() + " " + change(m.theme, e)
+			what := m.clock(e.GetCreatedMs()) + " " + m.theme.fit(m.theme.clean(cause(e)), 8, false) + " " + e.GetTopic() + " " + change(m.theme, e)
 			lines = append(lines, m.theme.cut(m.theme.clean(what), w))
 		}
 	}

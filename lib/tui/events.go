@@ -178,7 +178,7 @@ func change(th *theme, e *smqpb.LayoutEvent) string {
 func eventLines(m *Model, e *smqpb.LayoutEvent, w int) []string {
 	th := m.theme
 	when := m.clock(e.GetCreatedMs()) + " "
-	what := fit(cause(e), 8, false, "")
+	what := th.fit(th.clean(cause(e)), 8, false)
 	left := w - width(when) - width(what) - 1
 	lines := []string{th.paint(faint, when) + th.paint(causeRole(e), what) + " " + th.cut(th.clean(change(th, e)), left)}
 	var why []string

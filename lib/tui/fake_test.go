@@ -103,10 +103,20 @@ func newConsole(t *testing.T, w, h int, o Options) *console {
 func (c *console) send(msg tea.Msg) {
 	c.t.Helper()
 	_, cmd := c.m.Update(msg)
+	c.run(cmd)
+}
+
+// run does what the model asks for.
+func (c *console) run(cmd tea.Cmd) {
+	c.t.Helper()
 	if cmd == nil {
 		return
 	}
 	switch msg := cmd().(type) {
+	case tea.BatchMsg:
+		for _, cmd := range msg {
+			c.run(cmd)
+		}
 	case tea.QuitMsg:
 		c.quit = true
 	case tea.SuspendMsg, nil:

@@ -6,8 +6,25 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 )
 
-// press takes a key.
+// press takes a message of keys: one key, several that were pressed so fast that
+// they came together, or a text that was pasted, which means something only
+// where a text is typed.
 func (m *Model) press(msg tea.KeyMsg) tea.Cmd {
+	if msg.Paste && !m.typing {
+		return nil
+	}
+	if msg.Type != tea.KeyRunes || msg.Paste {
+		return m.key(msg)
+	}
+	var all []tea.Cmd
+	for _, r := range msg.Runes {
+		all = append(all, m.key(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune{r}, Alt: msg.Alt}))
+	}
+	return tea.Batch(all...)
+}
+
+// key takes a key.
+func (m *Model) key(msg tea.KeyMsg) tea.Cmd {
 	k := msg.String()
 	switch {
 	case k == "ctrl+c":

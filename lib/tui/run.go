@@ -47,10 +47,12 @@ type Options struct {
 // Run shows the console until it is quit (nil), interrupted (ErrInterrupted),
 // ctx ends (its cause), the cluster cannot be watched (the backend's error), or
 // the console fails (a *PanicError). In each case it gives the terminal back.
-func Run(ctx context.Context, o Options) error {
+func Run(ctx context.Context, o Options) error { return newModel(o).run(ctx) }
+
+func (m *Model) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
-	m := newModel(o)
 	m.ctx = ctx
+	o := m.o
 	g := &guard{Model: m}
 	p := tea.NewProgram(g, tea.WithContext(ctx), tea.WithInput(o.In), tea.WithOutput(o.Out),
 		tea.WithAltScreen(), tea.WithoutSignalHandler(), tea.WithoutCatchPanics(), tea.WithFPS(30))
@@ -95,10 +97,11 @@ type guard struct {
 }
 
 // Update is the model's.
-func (g *guard) Update(msg tea.Msg) (_ tea.Model, cmd tea.Cmd) {
+func (g *guard) Update(msg tea.Msg) (same tea.Model, cmd tea.Cmd) {
 	defer func() {
 		if v := recover(); v != nil {
-			g.fault, cmd = &PanicError{v, debug.Stack()}, tea.Quit
+			g.fault = &PanicError{v, debug.Stack()}
+			same, cmd = g, tea.Quit
 		}
 	}()
 	if g.fault != nil {

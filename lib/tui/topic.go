@@ -152,7 +152,7 @@ func (s *topicScreen) view(m *Model, w, h int) []string {
 		return []string{"", "  there is no topic " + m.theme.clean(s.topic) + " (any more)"}
 	}
 	s.selected(m)
-	lines := []string{m.theme.cut(scaling(d.GetScaling()), w)}
+	lines := []string{m.theme.cut(m.theme.clean(scaling(d.GetScaling())), w)}
 	lines = append(lines, ring(m, d, s.chosen, w)...)
 	return append(lines, s.below(m, d, w, h-len(lines))...)
 }

@@ -34,7 +34,7 @@ func New(e *cli.Env) *cobra.Command {
 	e.AddTimeoutFlag(root, cli.DefaultTimeout, "give up after this long")
 	e.AddCommonFlags(root)
 	root.AddCommand(
-		newUp(e), newDemo(e), newTopic(e), newBroker(e), newMaster(e), newSegment(e), newEvents(e),
+		newUp(e), newDemo(e), newTopic(e), newBroker(e), newMaster(e), newSegment(e), newEvents(e), newTop(e),
 		newLog(e), newDoctor(e), newTorture(e), newCompletion(), newRunAs(e),
 	)
 	return root
