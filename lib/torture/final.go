@@ -21,6 +21,8 @@ type Verified struct {
 	Chunks   uint64 `json:"chunks"`
 	Messages uint64 `json:"messages"`
 	Bytes    uint64 `json:"bytes"`
+	// Changes are the layout versions, by cause.
+	Changes map[string]int `json:"changes"`
 }
 
 // readBack reads everything from the cluster, which is whole again. It notes
@@ -84,18 +86,20 @@ func verify(ctx context.Context, rec *recorder, st store.Store, topic smq.Topic,
 	for _, problem := range v.Problems {
 		rec.add(check.Event{Kind: check.Damage, Topic: topic.String(), Text: problem})
 	}
-	if err := noteUnclean(ctx, rec, st, v.Config, part); err != nil {
+	changes, err := noteLayouts(ctx, rec, st, v.Config, part)
+	if err != nil {
 		return Verified{}, err
 	}
-	return Verified{Segments: v.Segments, Chunks: v.Chunks, Messages: v.Messages, Bytes: v.Bytes}, nil
+	return Verified{Segments: v.Segments, Chunks: v.Chunks, Messages: v.Messages, Bytes: v.Bytes, Changes: changes}, nil
 }
 
-// noteUnclean notes the topic's unclean seals, with the lives and the replicas of
-// their segments, as the layout versions tell them.
-func noteUnclean(ctx context.Context, rec *recorder, st store.Store, c catalog.Config, part func(address string) string) error {
+// noteLayouts notes the topic's unclean seals, with the lives and the replicas of
+// their segments, as the layout versions tell them, and counts these by cause.
+func noteLayouts(ctx context.Context, rec *recorder, st store.Store, c catalog.Config, part func(address string) string) (map[string]int, error) {
+	changes := make(map[string]int)
 	h, err := catalog.Extend(ctx, st, c.Topic, c.ID, layout.History{})
 	if err != nil {
-		return fmt.Errorf("read the layouts of topic %s: %w", c.Topic, err)
+		return nil, fmt.Errorf("read the layouts of topic %s: %w", c.Topic, err)
 	}
 	type life struct {
 		layout.Segment
@@ -105,8 +109,9 @@ func noteUnclean(ctx context.Context, rec *recorder, st store.Store, c catalog.C
 	for v := uint64(1); v <= h.Last.Version; v++ {
 		l, err := catalog.ReadVersion(ctx, st, c.Topic, c.ID, v)
 		if err != nil {
-			return err
+			return nil, err
 		}
+		changes[string(l.Cause)]++
 		at := rec.at(time.UnixMilli(l.Stamp.NowMS))
 		for _, sealed := range l.Sealed {
 			if s, ok := live[sealed.Segment]; ok && sealed.Unclean {
@@ -119,7 +124,7 @@ func noteUnclean(ctx context.Context, rec *recorder, st store.Store, c catalog.C
 			}
 		}
 	}
-	return nil
+	return changes, nil
 }
 
 func addUnclean(rec *recorder, topic smq.Topic, s layout.Segment, from, until int64, part func(address string) string) {

@@ -61,7 +61,7 @@ func TestUncleanSealsAreFoundInTheLayouts(t *testing.T) {
 	next(4*time.Second, sealOf(0, false), layout.Successor{Range: smq.Range{Lo: 0, Hi: 1}, Owner: member("b")})
 
 	part := func(address string) string { return "part of " + address }
-	if err := noteUnclean(t.Context(), rec, st, c, part); err != nil {
+	if _, err := noteLayouts(t.Context(), rec, st, c, part); err != nil {
 		t.Fatal(err)
 	}
 	got := events()

@@ -38,6 +38,9 @@ type Options struct {
 	Publishers int     // of each topic
 	Readers    int     // of each topic
 	Rate       float64 // messages a second, in all
+	// ScaleEvery is how often segments of a topic are split or merged by hand, on
+	// average, besides what topics do by themselves; 0: they stay as they are.
+	ScaleEvery time.Duration
 	// Acks are the levels that publishers ask for, in turn.
 	Acks []client.AckLevel
 

@@ -125,7 +125,7 @@ func (r *run) prepare(ctx context.Context) (observer *client.Client, err error) 
 		return nil, err
 	}
 	for _, t := range r.topics {
-		if _, err := observer.CreateTopic(ctx, t.topic, client.TopicOptions{Partitions: r.Partitions, Replicas: r.Replicas}); err != nil {
+		if _, err := observer.CreateTopic(ctx, t.topic, client.TopicOptions{Partitions: r.Partitions, Replicas: r.Replicas, Scaling: r.scaling()}); err != nil {
 			return nil, err
 		}
 		r.recorder.add(check.Event{Kind: check.Topic, Topic: t.topic.String(), Partitions: r.Partitions, Linear: t.linear})
@@ -282,7 +282,7 @@ func (r *run) examine(ctx context.Context) (Verified, error) {
 	if err != nil {
 		return Verified{}, err
 	}
-	var all Verified
+	all := Verified{Changes: make(map[string]int)}
 	for _, t := range r.topics {
 		v, err := verify(ctx, r.recorder, st, t.topic, r.cluster.part)
 		if err != nil {
@@ -290,6 +290,9 @@ func (r *run) examine(ctx context.Context) (Verified, error) {
 		}
 		all.Segments, all.Chunks = all.Segments+v.Segments, all.Chunks+v.Chunks
 		all.Messages, all.Bytes = all.Messages+v.Messages, all.Bytes+v.Bytes
+		for cause, n := range v.Changes {
+			all.Changes[cause] += n
+		}
 	}
 	return all, st.Close()
 }

@@ -51,7 +51,22 @@ func (r *run) workers(ctx context.Context) (publishers []*publisher, others []wo
 			others = append(others, w)
 		}
 	}
+	if r.ScaleEvery > 0 {
+		w, err := r.newScaler(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		others = append(others, w)
+	}
 	return publishers, others, nil
+}
+
+func (r *run) newScaler(ctx context.Context) (*scaler, error) {
+	c, err := r.connect(ctx, "scaler")
+	if err != nil {
+		return nil, err
+	}
+	return &scaler{client: c, topics: r.topics, random: r.random(3000), every: r.ScaleEvery, detail: r.detail}, nil
 }
 
 func (r *run) newPublisher(ctx context.Context, t topicPlan, number int) (*publisher, error) {

@@ -28,6 +28,7 @@ import (
 type tortureOptions struct {
 	torture.Options
 	duration, every, settle cli.Duration
+	scale                   cli.Duration
 	memory                  cli.Size
 	faults                  []string
 	acks                    string
@@ -61,7 +62,7 @@ const tortureExamples = `  smq-admin torture --duration 30s --seed 1
 
 func newTorture(e *cli.Env) *cobra.Command {
 	o := &tortureOptions{
-		duration: cli.Duration(time.Minute), every: cli.Duration(2 * time.Second), settle: cli.Duration(90 * time.Second),
+		duration: cli.Duration(time.Minute), every: cli.Duration(2 * time.Second), settle: cli.Duration(90 * time.Second), scale: cli.Duration(2 * time.Second),
 		memory: 128 << 20,
 	}
 	cmd := &cobra.Command{
@@ -98,6 +99,7 @@ func newTorture(e *cli.Env) *cobra.Command {
 	f.IntVar(&o.Readers, "readers", 2, "of each topic")
 	f.Float64Var(&o.Rate, "rate", 300, "`MESSAGES` a second, in all")
 	f.Var(&o.settle, "settle", "how long everything may take to work again in the end")
+	f.Var(&o.scale, "scale-every", "how often segments are split or merged by hand, besides what they do by themselves; 0: they stay as they are")
 	f.StringVar(&o.Dir, "dir", "", "`DIR` for everything (default: a temporary one)")
 	f.BoolVar(&o.Keep, "keep", false, "keep history, logs and store in any case")
 	f.StringVar(&o.history, "check", "", "only check a history that was kept, `FILE` or -")
@@ -154,6 +156,7 @@ func (o *tortureOptions) complete(e *cli.Env) (remove func() error, err error) {
 	if o.Command, err = o.command(); err != nil {
 		return nil, err
 	}
+	o.ScaleEvery = time.Duration(o.scale)
 	o.Duration, o.Every, o.Settle = time.Duration(o.duration), time.Duration(o.every), time.Duration(o.settle)
 	o.Memory = int64(o.memory)
 	o.Tell = e.Infof
@@ -256,7 +259,8 @@ var tortureColumns = cli.View[torture.Report]{
 		{Header: "LINEARIZABILITY", Cell: func(r torture.Report) string {
 			return fmt.Sprintf("%d operations, %d partitions undecided", r.Linear, len(r.Undecided))
 		}},
-		{Header: "FAULTS", Cell: func(r torture.Report) string { return describeFaults(r.Faults) }},
+		{Header: "FAULTS", Cell: func(r torture.Report) string { return describeCounts(r.Faults) }},
+		{Header: "CHANGES", Cell: func(r torture.Report) string { return describeCounts(r.Verified.Changes) }},
 		{Header: "LONGEST_OUTAGE", Cell: func(r torture.Report) string { return describeOutage(r.Outage) }},
 		{Header: "SLOWEST_ACK", Cell: func(r torture.Report) string { return inMS(r.SlowestAck) }},
 		{Header: "EXCUSED", Cell: func(r torture.Report) string { return number(int64(r.Excused.Count())) }},
@@ -269,12 +273,12 @@ func inMS(us int64) string {
 	return (time.Duration(us) * time.Microsecond).Round(time.Millisecond).String()
 }
 
-func describeFaults(faults map[string]int) string {
+func describeCounts(counts map[string]int) string {
 	total := 0
 	var each []string
-	for _, name := range slices.Sorted(maps.Keys(faults)) {
-		total += faults[name]
-		each = append(each, fmt.Sprintf("%s %d", name, faults[name]))
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		total += counts[name]
+		each = append(each, fmt.Sprintf("%s %d", name, counts[name]))
 	}
 	if total == 0 {
 		return "0"
