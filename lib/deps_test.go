@@ -50,6 +50,9 @@ var allowed = map[string][]string{
 	"lib/torture/check": {},
 	"lib/torture/wire":  {},
 
+	// Measurements, taken as any client takes part.
+	"lib/bench": {"lib/client", "lib/smq"},
+
 	// The terminal, and the five programs. Everything is wired together in the
 	// packages below lib/command (see isWiring).
 	"lib/cli":         {"lib/smq"},
