@@ -112,6 +112,29 @@ func TestPlanTakesItsTime(t *testing.T) {
 	look(-time.Hour+2*time.Second, 1)
 }
 
+// So it does before it merges.
+func TestPlanTakesItsTimeToMerge(t *testing.T) {
+	k := newLook(t, "ab", 32, 64).set(0, nil)
+	look := func(after time.Duration, want int) {
+		t.Helper()
+		k.in.Now = epoch.Add(after)
+		if out, _ := k.plan(); len(out) != want {
+			t.Fatalf("after %v: %d decisions, want %d", after, len(out), want)
+		}
+	}
+	look(0, 0)
+	look(19*time.Second, 0)
+	k.set(1, nil)
+	look(19*time.Second, 0) // traffic for a moment
+	k.set(0, nil)
+	look(20*time.Second, 0)
+	look(39*time.Second, 0)
+	look(40*time.Second, 1)
+	look(-time.Hour, 0) // the clock is put back
+	look(-time.Hour+19*time.Second, 0)
+	look(-time.Hour+20*time.Second, 1)
+}
+
 // A burst that is over is not followed, though the average is still high.
 func TestPlanDoesNotFollowWhatIsOver(t *testing.T) {
 	k := newLook(t, "a", 64)
@@ -119,6 +142,39 @@ func TestPlanDoesNotFollowWhatIsOver(t *testing.T) {
 		k.set(2*math.Exp(-float64(sec)/3), nil)
 		if out, notes := k.plan(); len(out)+len(notes) > 0 {
 			t.Fatalf("after %d s: %s", sec, k.tell(out, notes))
+		}
+	}
+}
+
+// Averages lag behind: the number of pieces goes by where the load is heading,
+// which is never taken for more than twice what it is.
+func TestPlanLooksAhead(t *testing.T) {
+	for _, test := range []struct {
+		looks []float64 // MB/s, a second apart
+		want  int       // pieces
+	}{
+		{[]float64{28, 28, 28}, 3},
+		{[]float64{21, 25, 28}, 4},
+		{[]float64{21, 60, 80}, 13},
+		{[]float64{40, 30, 23}, 0},
+		// It has been so for long, and is over now.
+		{append(slices.Repeat([]float64{40}, 60), 29, 21), 0},
+	} {
+		k := newLook(t, "a", 64)
+		k.in.Policy.MaxSegments = 1
+		got := 0
+		for i, mb := range test.looks {
+			if i == len(test.looks)-1 {
+				k.in.Policy.MaxSegments = 64
+			}
+			k.set(mb/64, nil)
+			out, _ := k.plan()
+			if len(out) > 0 {
+				got = len(out[0].Ranges)
+			}
+		}
+		if got != test.want {
+			t.Errorf("%v: %d pieces, want %d", test.looks[max(0, len(test.looks)-3):], got, test.want)
 		}
 	}
 }
@@ -171,6 +227,10 @@ func TestPlanKeepsToTheBounds(t *testing.T) {
 		{"room for one more", "abcd", []smq.Partition{16, 32, 48, 64}, 0.2, hot, policy{MaxSegments: 5}, "split [0,16) into [0,8)@a [8,16)@b"},
 		{"room for none", "abcd", []smq.Partition{16, 32, 48, 64}, 0.5, hot, policy{MaxSegments: 4},
 			"segment 10: 40 MB/s, above 20 MB/s: the largest number of segments, 4, is reached"},
+		{"no room to isolate a hot key", "a", []smq.Partition{3}, 0, map[smq.Partition]float64{0: 1.8, 1: 26.4, 2: 1.8}, policy{MaxSegments: 2},
+			"segment 10: 30 MB/s, above 20 MB/s: the largest number of segments, 2, is reached"},
+		{"no room wasted on a hot key", "ab", []smq.Partition{32, 64}, 0.01, hotHalf(), policy{MaxSegments: 3},
+			"split [32,64) into [32,48)@b [48,64)@c; segment 10: 60.3 MB/s, above 20 MB/s: partition 3 alone carries 99 %: a hot key"},
 		{"room is shared", "ab", []smq.Partition{32, 64}, 0.8, nil, policy{MaxSegments: 4},
 			"split [0,32) into [0,16)@a [16,32)@c; split [32,64) into [32,48)@b [48,64)@d"},
 		{"at least so many, unmeasured", "a", []smq.Partition{64}, -1, nil, policy{MinSegments: 4},
@@ -204,8 +264,32 @@ func TestPlanKeepsToTheBounds(t *testing.T) {
 	}
 }
 
+// hotHalf is a hot key in the first half, and 40 MB/s evenly in the second.
+func hotHalf() map[smq.Partition]float64 {
+	hot := hot1(3, 60)
+	for p := smq.Partition(32); p < 64; p++ {
+		hot[p] = 1.25
+	}
+	return hot
+}
+
 func hot1(p smq.Partition, mb float64) map[smq.Partition]float64 {
 	return map[smq.Partition]float64{p: mb}
+}
+
+// There is nowhere to go on one broker: two segments, whose flushes overlap.
+func TestPlanOnOneBroker(t *testing.T) {
+	one := func(k *look) *look {
+		k.in.Brokers = k.in.Brokers[:1]
+		return k
+	}
+	if got, want := one(newLook(t, "a", 64)).set(2, nil).wait(time.Minute), "split [0,64) into [0,32)@a [32,64)@a"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	const whole = "above 20 MB/s: there is one broker only, which gets no more than 2 segments of a topic"
+	if got, want := one(newLook(t, "a", 32, 64)).set(2, nil).wait(time.Minute), "segment 10: 64 MB/s, "+whole+"; segment 11: 64 MB/s, "+whole; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
 }
 
 // What is under way counts: a split for the most, a merge for the least.
