@@ -15,6 +15,9 @@ type Backend interface {
 	// a new snapshot, which begins with an update that says reset. It calls both
 	// one after the other, and waits for them.
 	Watch(ctx context.Context, req *smqpb.WatchRequest, update func(*smqpb.WatchUpdate), lost func(error)) error
+	// Changes are the changes of a topic's layout after a version, oldest first,
+	// as the store has them.
+	Changes(ctx context.Context, topic string, after uint64) ([]*smqpb.LayoutEvent, error)
 	// SplitSegment splits a live segment where its load halves and returns when
 	// that is done.
 	SplitSegment(ctx context.Context, topic string, segment uint64) error

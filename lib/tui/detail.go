@@ -1,13 +1,19 @@
 package tui
 
-import "github.com/seaweedmq/smq/lib/smqpb"
+import (
+	"cmp"
+	"slices"
+
+	"github.com/seaweedmq/smq/lib/smqpb"
+)
 
 // detail is the topic that is looked at.
 type detail struct {
 	topic              string
 	*smqpb.TopicDetail // nil until it has been told of
 	segments           map[uint64]*liveSegment
-	busiest            float64 // bytes/s of the busiest segment
+	busiest            float64              // bytes/s of the busiest segment
+	past               []*smqpb.LayoutEvent // changes that the store has
 }
 
 // liveSegment is a live segment, what it takes in, and what it took in lately.
@@ -34,7 +40,7 @@ func (s *state) applyDetail(d *smqpb.TopicDetail) {
 	if before.TopicDetail != nil && before.GetConfig().GetTopicId() != d.GetConfig().GetTopicId() {
 		before = &detail{} // another topic of the same name
 	}
-	next := &detail{topic: s.detail.topic, TopicDetail: d, segments: make(map[uint64]*liveSegment)}
+	next := &detail{topic: s.detail.topic, TopicDetail: d, segments: make(map[uint64]*liveSegment), past: before.past}
 	for _, segment := range d.GetLayout().GetSegments() {
 		live := &liveSegment{Segment: segment}
 		if old := before.segments[segment.GetId()]; old != nil {
@@ -49,6 +55,34 @@ func (s *state) applyDetail(d *smqpb.TopicDetail) {
 		}
 	}
 	s.detail = next
+}
+
+// takePast takes the changes that the store has of a topic.
+func (s *state) takePast(topicID string, past []*smqpb.LayoutEvent) {
+	if s.detail != nil && s.detail.GetConfig().GetTopicId() == topicID {
+		s.detail.past = past
+	}
+}
+
+// changes are the changes of the topic that is looked at, newest first, as far
+// as they are known: those of the feed, and older ones from the store.
+func (s *state) changes() []*smqpb.LayoutEvent {
+	id := s.detail.GetConfig().GetTopicId()
+	var all []*smqpb.LayoutEvent
+	seen := make(map[uint64]bool)
+	for _, e := range slices.Backward(s.events) {
+		if e.GetTopicId() == id {
+			all = append(all, e)
+			seen[e.GetVersion()] = true
+		}
+	}
+	for _, e := range slices.Backward(s.detail.past) {
+		if !seen[e.GetVersion()] {
+			all = append(all, e)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *smqpb.LayoutEvent) int { return -cmp.Compare(a.GetVersion(), b.GetVersion()) })
+	return all
 }
 
 // frozen is a copy that further samples do not change.

@@ -233,11 +233,7 @@ func (s *eventScreen) view(m *Model, w, _ int) []string {
 		lines = append(lines, fact(m, "sealed", sealedFacts(e, sealed)))
 	}
 	for _, opened := range e.GetOpened() {
-		owner := "unassigned"
-		if opened.GetOwner() != "" {
-			owner = d.address(opened.GetOwner())
-		}
-		lines = append(lines, fact(m, "opened", fmt.Sprintf("segment %d %s on %s, %s", opened.GetId(), ranged(opened.GetLo(), opened.GetHi()), owner, plural(len(opened.GetReplicas()), "follower"))))
+		lines = append(lines, fact(m, "opened", fmt.Sprintf("segment %d %s on %s, %s", opened.GetId(), ranged(opened.GetLo(), opened.GetHi()), d.owner(opened), plural(len(opened.GetReplicas()), "follower"))))
 	}
 	for i := range lines {
 		lines[i] = truncated(lines[i], w, m.theme)

@@ -20,6 +20,7 @@ type fake struct {
 	mu      sync.Mutex
 	asked   []string
 	answer  error                 // to actions
+	past    []*smqpb.LayoutEvent  // of the topic, in the store; nil: it cannot be had
 	watches map[string]*fakeWatch // by topic; "": of the cluster
 	opened  chan string
 }
@@ -62,6 +63,13 @@ func (f *fake) Watch(ctx context.Context, req *smqpb.WatchRequest, update func(*
 			return ctx.Err()
 		}
 	}
+}
+
+func (f *fake) Changes(_ context.Context, topic string, after uint64) ([]*smqpb.LayoutEvent, error) {
+	if f.past == nil {
+		return nil, fmt.Errorf("changes of %s after %d: none", topic, after)
+	}
+	return f.past, nil
 }
 
 func (f *fake) SplitSegment(_ context.Context, topic string, segment uint64) error {

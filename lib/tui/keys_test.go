@@ -174,6 +174,29 @@ func TestTopicThatIsGone(t *testing.T) {
 	c.wants("no topics; smq-admin topic create NAME makes one")
 }
 
+// What the leading broker does not remember is in the store.
+func TestChangesFromTheStore(t *testing.T) {
+	c := newConsole(t, 100, 30, Options{Topic: "orders"})
+	events := worldEvents()
+	c.fake.past = []*smqpb.LayoutEvent{events[0], events[3], events[4]}
+	c.tell(&smqpb.WatchUpdate{Complete: true, Events: events[3:4]})
+	c.press("p")
+	c.tellTopic(worldDetail())
+	for range 2 {
+		if got := strings.Count(c.frame(), "└ paused"); got != 3 {
+			t.Errorf("%d changes in\n%s", got, c.frame())
+		}
+		c.press("p")
+	}
+	c.press("p down enter")
+	c.wants("ITS CHANGES", "7[17,32) → 8[17,18) 9[18,32)")
+	d := worldDetail()
+	d.Config.TopicId = "another"
+	c.fake.past = nil
+	c.tellTopic(d)
+	c.lacks("ITS CHANGES")
+}
+
 // A segment that is split leaves the selection to the one that has taken over
 // its first partition; its own screen says that it is sealed.
 func TestSelectedSegmentIsSealed(t *testing.T) {

@@ -154,6 +154,11 @@ type (
 		lost    error // set when it has to begin anew since then
 		ended   error // set when it has ended for good
 	}
+	// pastMsg is what the store has of a topic's changes.
+	pastMsg struct {
+		topicID string
+		changes []*smqpb.LayoutEvent
+	}
 	// tickMsg comes every second.
 	tickMsg struct{}
 	// doneMsg is the outcome of an action.
@@ -177,6 +182,11 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, m.press(msg)
 	case updatesMsg:
 		return m, m.take(msg)
+	case pastMsg:
+		m.live.takePast(msg.topicID, msg.changes)
+		if m.frozen != nil {
+			m.frozen.takePast(msg.topicID, msg.changes)
+		}
 	case tickMsg:
 		m.live.sample()
 	case doneMsg:
@@ -199,8 +209,7 @@ func (m *Model) end(err error) tea.Cmd {
 // take takes what a watch has told.
 func (m *Model) take(msg updatesMsg) tea.Cmd {
 	if msg.topic != "" {
-		m.takeDetail(msg)
-		return nil
+		return m.takeDetail(msg)
 	}
 	for _, u := range msg.updates {
 		m.live.apply(u)
@@ -216,10 +225,11 @@ func (m *Model) take(msg updatesMsg) tea.Cmd {
 	return nil
 }
 
-func (m *Model) takeDetail(msg updatesMsg) {
+func (m *Model) takeDetail(msg updatesMsg) tea.Cmd {
 	if msg.topic != m.watch {
-		return // it has been left meanwhile
+		return nil // it has been left meanwhile
 	}
+	before := m.live.detail.GetConfig().GetTopicId()
 	for _, u := range msg.updates {
 		m.live.applyDetail(u.GetDetail())
 		if m.frozen != nil && m.frozen.detail != nil && m.frozen.detail.TopicDetail == nil {
@@ -230,6 +240,29 @@ func (m *Model) takeDetail(msg updatesMsg) {
 	if msg.ended != nil {
 		m.broken = msg.ended
 	}
+	if d := m.live.detail; d.GetConfig().GetTopicId() != before && !d.GetMissing() {
+		return m.fetchPast(d)
+	}
+	return nil
+}
+
+// pastVersions is how many versions of a topic's layout are asked for: each
+// names all its segments.
+const pastVersions = 12
+
+// fetchPast asks for a topic's last changes, which the leading broker may not
+// remember. Without them the topic is shown all the same.
+func (m *Model) fetchPast(d *detail) tea.Cmd {
+	after := max(d.GetLayout().GetVersion(), pastVersions) - pastVersions
+	return guarded(func() tea.Msg {
+		ctx, cancel := context.WithTimeout(m.ctx, actionTimeout)
+		defer cancel()
+		changes, err := m.o.Backend.Changes(ctx, d.topic, after)
+		if err != nil {
+			return nil
+		}
+		return pastMsg{d.GetConfig().GetTopicId(), changes}
+	})
 }
 
 // View draws the screen.

@@ -61,12 +61,9 @@ func (r *ringLines) segment(s *smqpb.Segment, from, to int, data *state) {
 	}
 	r.hidden, r.drawn = nil, to
 	r.bar.WriteString(r.bars(s, heatOf(part), width))
-	owner := "-"
-	if s.GetOwner() != "" {
-		owner = th.clean(data.address(s.GetOwner()))
-	}
-	if width < 6 {
-		owner = ""
+	owner := ""
+	if width >= 6 {
+		owner = th.clean(data.owner(s))
 	}
 	r.owners.WriteString(th.paint(faint, th.edge) + th.fit(owner, width-1, false))
 	mark := " "

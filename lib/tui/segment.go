@@ -76,9 +76,9 @@ func (s *segmentScreen) view(m *Model, w, h int) []string {
 func (s *segmentScreen) facts(m *Model, live *liveSegment) []string {
 	d := m.data().detail
 	part := d.part(live.load)
-	owner := "unassigned"
+	owner := m.data().owner(live.Segment)
 	if live.GetOwner() != "" {
-		owner = fmt.Sprintf("%s (%s)", live.GetOwnerAddress(), short(live.GetOwner()))
+		owner += " (" + short(live.GetOwner()) + ")"
 	}
 	lines := []string{
 		fact(m, "range", fmt.Sprintf("%s, %s", ranged(live.GetLo(), live.GetHi()), plural(live.GetHi()-live.GetLo(), "partition"))),
@@ -168,8 +168,11 @@ func ratesOf(load *smqpb.SegmentLoad) []partitionRate {
 // changes are the events that opened or sealed the segment.
 func (s *segmentScreen) changes(m *Model, w int) []string {
 	var lines []string
-	for _, e := range slices.Backward(m.data().events) {
-		if e.GetTopic() == s.topic && concerns(e, s.segment) && len(lines) < 8 {
+	if m.data().detail == nil {
+		return nil
+	}
+	for _, e := range m.data().changes() {
+		if concerns(e, s.segment) && len(lines) < 8 {
 			lines = append(lines, eventLines(m, e, w)...)
 		}
 	}

@@ -164,3 +164,14 @@ func (s *state) address(id string) string {
 	}
 	return short(id)
 }
+
+// owner is where a segment's owner is.
+func (s *state) owner(segment *smqpb.Segment) string {
+	switch {
+	case segment.GetOwner() == "":
+		return "unassigned"
+	case segment.GetOwnerAddress() != "":
+		return segment.GetOwnerAddress()
+	}
+	return s.address(segment.GetOwner())
+}

@@ -185,9 +185,9 @@ func (s *topicScreen) columns(m *Model, d *detail) []column {
 		{head: "RANGE", width: 13, cell: func(i int) (string, role) { return ranged(segment(i).GetLo(), segment(i).GetHi()), normal }},
 		{head: "OWNER", width: 15, flex: 1, cell: func(i int) (string, role) {
 			if segment(i).GetOwner() == "" {
-				return "unassigned", warning
+				return data.owner(segment(i).Segment), warning
 			}
-			return data.address(segment(i).GetOwner()), normal
+			return data.owner(segment(i).Segment), normal
 		}},
 		{head: "FOLL", width: 4, right: true, rank: 4, cell: func(i int) (string, role) { return fmt.Sprint(len(segment(i).GetReplicas())), normal }},
 		{head: "MSG/s", width: 6, right: true, rank: 2, cell: func(i int) (string, role) {
@@ -225,16 +225,12 @@ func (s *topicScreen) story(m *Model, d *detail, w int) []string {
 			lines = append(lines, th.paint(warning, th.cut(text, w)))
 		}
 	}
-	shown := 0
-	events := m.data().events
-	for i := len(events) - 1; i >= 0 && shown < 6; i-- {
-		if e := events[i]; e.GetTopic() == s.topic && e.GetTopicId() == d.GetConfig().GetTopicId() {
-			if shown == 0 {
-				lines = append(lines, th.paint(head, "LAST CHANGES"))
-			}
-			shown++
-			lines = append(lines, eventLines(m, e, w)...)
-		}
+	changes := m.data().changes()
+	if len(changes) > 0 {
+		lines = append(lines, th.paint(head, "LAST CHANGES"))
+	}
+	for _, e := range changes[:min(len(changes), 6)] {
+		lines = append(lines, eventLines(m, e, w)...)
 	}
 	return lines
 }

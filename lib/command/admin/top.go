@@ -121,6 +121,44 @@ func plainLocale(getenv func(string) string) bool {
 // console is the cluster as the console needs it.
 type console struct{ *client.Client }
 
+func (c console) Changes(ctx context.Context, topic string, after uint64) ([]*smqpb.LayoutEvent, error) {
+	var events []*smqpb.LayoutEvent
+	before := make(map[smq.SegmentID]bool)
+	// With the version before the first one, which tells what that opened.
+	req := &smqpb.ListVersionsRequest{Topic: topic, After: max(after, 1) - 1}
+	for more := true; more; {
+		var resp *smqpb.ListVersionsResponse
+		err := c.Leader(ctx, func(ctx context.Context, l smqpb.LeaderClient) (err error) {
+			resp, err = l.ListVersions(ctx, req)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, v := range resp.GetVersions() {
+			if v.GetVersion() > after {
+				events = append(events, eventOf(resp.GetConfig(), v, opened(v, before)))
+			}
+			clear(before)
+			for _, s := range v.GetSegments() {
+				before[smq.SegmentID(s.GetId())] = true
+			}
+			req.After = v.GetVersion()
+		}
+		more = resp.GetMore() && len(resp.GetVersions()) > 0
+	}
+	return events, nil
+}
+
+// eventOf is a version as it was told when it was written.
+func eventOf(topic *smqpb.TopicConfig, v *smqpb.Layout, opened []*smqpb.Segment) *smqpb.LayoutEvent {
+	return &smqpb.LayoutEvent{
+		Topic: topic.GetTopic(), TopicId: topic.GetTopicId(), Version: v.GetVersion(), Cause: v.GetCause(), CreatedMs: v.GetCreatedMs(),
+		Sealed: v.GetSealed(), Opened: opened, Reason: v.GetReason(), Loads: v.GetLoads(), PauseMs: v.GetPauseMs(),
+		Leader: v.GetLeader(), Segments: int32(len(v.GetSegments())),
+	}
+}
+
 func (c console) SplitSegment(ctx context.Context, topic string, segment uint64) error {
 	t, err := smq.ParseTopic(topic)
 	if err == nil {

@@ -5,6 +5,7 @@ package admin
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/creack/pty"
 
 	"github.com/seaweedmq/smq/lib/cli"
+	"github.com/seaweedmq/smq/lib/client"
 	"github.com/seaweedmq/smq/lib/smqpb"
 )
 
@@ -125,6 +127,46 @@ func TestTopRefuses(t *testing.T) {
 	}
 	if _, stderr, code := s.run(t, "top", "--once"); code == 0 || !strings.Contains(stderr, "older version") {
 		t.Errorf("a leader without the call: code %d, %s", code, stderr)
+	}
+}
+
+func TestTopReadsChanges(t *testing.T) {
+	s := startStub(t)
+	segments := func(ids ...uint64) (all []*smqpb.Segment) {
+		for _, id := range ids {
+			all = append(all, &smqpb.Segment{Id: id})
+		}
+		return all
+	}
+	s.versions = []*smqpb.Layout{ // which it gives one by one
+		{Version: 1, Cause: "create", Segments: segments(1)},
+		{Version: 2, Cause: "split", Segments: segments(2, 3), Sealed: []*smqpb.SealedSegment{{Id: 1}}, Reason: "busy", PauseMs: 9},
+		{Version: 3, Cause: "roll", Segments: segments(2, 4), Sealed: []*smqpb.SealedSegment{{Id: 3}}},
+	}
+	c, err := client.Connect(t.Context(), client.Config{Masters: []string{s.addr}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for after, want := range map[uint64]string{0: "1 create [1] 0ms; 2 split [2 3] 9ms busy; 3 roll [4] 0ms", 1: "2 split [2 3] 9ms busy; 3 roll [4] 0ms", 2: "3 roll [4] 0ms", 3: ""} {
+		events, err := console{c}.Changes(t.Context(), "orders", after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, e := range events {
+			var ids []uint64
+			for _, o := range e.Opened {
+				ids = append(ids, o.Id)
+			}
+			got = append(got, strings.TrimSpace(fmt.Sprintf("%d %s %v %dms %s", e.Version, e.Cause, ids, e.PauseMs, e.Reason)))
+			if e.TopicId != stubTopicID {
+				t.Errorf("of topic %q", e.TopicId)
+			}
+		}
+		if got := strings.Join(got, "; "); got != want {
+			t.Errorf("after %d: %s, want %s", after, got, want)
+		}
 	}
 }
 
