@@ -267,7 +267,12 @@ func (b *bed) lookup(topicName string, stale smq.SegmentID, partitions ...smq.Pa
 
 func (b *bed) create(topicName string, partitions int32) catalog.Config {
 	b.t.Helper()
-	resp, err := b.leader.CreateTopic(b.t.Context(), &smqpb.CreateTopicRequest{Topic: topicName, Partitions: partitions, Replicas: 1})
+	return b.createReplicated(topicName, partitions, 1)
+}
+
+func (b *bed) createReplicated(topicName string, partitions, replicas int32) catalog.Config {
+	b.t.Helper()
+	resp, err := b.leader.CreateTopic(b.t.Context(), &smqpb.CreateTopicRequest{Topic: topicName, Partitions: partitions, Replicas: replicas})
 	if err != nil {
 		b.t.Fatal(err)
 	}

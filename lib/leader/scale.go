@@ -65,11 +65,31 @@ func (l *Leader) scale(s *scaling, now time.Time) {
 			l.begin(s, t, d)
 		}
 	}
+	l.replenish(s, topics, now)
 	moves, balance := layout.Rebalance(&s.expected, l.candidates(topics, now), s.balance, now)
 	s.balance = balance
 	for _, m := range moves {
 		i := slices.IndexFunc(topics, func(t *topic) bool { return t.ID == m.Topic })
 		l.begin(s, topics[i], m.Decision())
+	}
+}
+
+// replenish gives followers to segments in use that lack some, as when a broker
+// has joined. Others do not need them before they are used.
+func (l *Leader) replenish(s *scaling, topics []*topic, now time.Time) {
+	brokers := 0
+	for _, b := range l.view.all() {
+		if b.Takes() {
+			brokers++
+		}
+	}
+	for _, t := range topics {
+		for _, d := range layout.Replenish(t.layout(), t.config().ReplicasWanted(l.Replicas), brokers) {
+			segment := d.Segments[0]
+			if _, movable := t.traffic.movable(segment, l.policy(t).CoolDown, now); movable && !t.isHeld(segment.ID) {
+				l.begin(s, t, d)
+			}
+		}
 	}
 }
 

@@ -184,3 +184,26 @@ func TestBrokersAreBalanced(t *testing.T) {
 		}
 	})
 }
+
+// A segment in use gets the follower that it lacks once there is a broker for it.
+func TestSegmentsGetTheFollowersThatTheyLack(t *testing.T) {
+	bubble(t, []string{"a", "b"}, func(b *bed) {
+		b.at("b").draining = true
+		b.leader.SetBrokers(b.brokers())
+		c, idle := b.createReplicated("t", 8, 2), b.createReplicated("idle", 8, 2)
+		b.publish("t", 1, "one")
+		b.publish("idle", 1, "one")
+		traffic := map[catalog.Config]map[int32]float64{c: even(8, 1e3), idle: nil}
+		b.rush(time.Minute, traffic)
+		b.wantCauses(c)
+		b.at("b").draining = false
+		b.rush(time.Minute, traffic)
+		b.wantCauses(c, layout.Move)
+		b.wantCauses(idle)
+		if s := b.live("t", 1)[0]; s.GetOwner() != string(id("a")) || len(s.GetReplicas()) != 1 {
+			b.t.Errorf("%v", s)
+		}
+		b.publish("t", 1, "two")
+		b.check("t")
+	})
+}
