@@ -197,6 +197,15 @@ func TestChangesFromTheStore(t *testing.T) {
 	c.lacks("ITS CHANGES")
 }
 
+// Rolls, of which there are many, don't hide what matters.
+func TestRollsAreCounted(t *testing.T) {
+	c := atTopic(t, Options{})
+	for i := range 20 {
+		c.tell(&smqpb.WatchUpdate{Events: []*smqpb.LayoutEvent{{Topic: "orders", TopicId: "id-orders", Version: uint64(18 + i), Cause: "roll", CreatedMs: worldMS}}})
+	}
+	c.wants("7[17,32) → 8[17,18) 9[18,32)", "20 rolls besides, the last one at 12:00:00")
+}
+
 // A segment that is split leaves the selection to the one that has taken over
 // its first partition; its own screen says that it is sealed.
 func TestSelectedSegmentIsSealed(t *testing.T) {
@@ -433,6 +442,11 @@ func TestReconnecting(t *testing.T) {
 	c := filled(t, Options{})
 	c.send(updatesMsg{lost: errors.New("connection refused")})
 	c.wants("reconnecting: connection refused", "topic-17")
+	before := c.m.live.topics["orders"].rates.next
+	c.send(tickMsg{})
+	if c.m.live.topics["orders"].rates.next != before {
+		t.Error("takes samples of rates that nobody knows")
+	}
 	half := &smqpb.WatchUpdate{Reset_: true, Topics: worldTopics(2)}
 	c.tell(half)
 	c.wants("live", "topic-17") // what the new snapshot has not told of yet

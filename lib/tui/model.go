@@ -188,7 +188,9 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			m.frozen.takePast(msg.topicID, msg.changes)
 		}
 	case tickMsg:
-		m.live.sample()
+		if m.lost == nil { // else nobody knows the rates
+			m.live.sample()
+		}
 	case doneMsg:
 		m.flash, m.bad = msg.what, msg.err != nil
 		if msg.err != nil {
@@ -246,14 +248,15 @@ func (m *Model) takeDetail(msg updatesMsg) tea.Cmd {
 	return nil
 }
 
-// pastVersions is how many versions of a topic's layout are asked for: each
-// names all its segments.
-const pastVersions = 12
+// pastSegments bounds the past of a topic that is asked for, in segments that its
+// versions name: each names all that there were.
+const pastSegments = 2000
 
 // fetchPast asks for a topic's last changes, which the leading broker may not
 // remember. Without them the topic is shown all the same.
 func (m *Model) fetchPast(d *detail) tea.Cmd {
-	after := max(d.GetLayout().GetVersion(), pastVersions) - pastVersions
+	versions := uint64(pastSegments / max(len(d.GetLayout().GetSegments()), 10))
+	after := max(d.GetLayout().GetVersion(), versions) - versions
 	return guarded(func() tea.Msg {
 		ctx, cancel := context.WithTimeout(m.ctx, actionTimeout)
 		defer cancel()

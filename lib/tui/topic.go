@@ -157,6 +157,9 @@ func (s *topicScreen) view(m *Model, w, h int) []string {
 	return append(lines, s.below(m, d, w, h-len(lines))...)
 }
 
+// storyLines are left to the story where there are more segments than lines.
+const storyLines = 4
+
 // below is the table of segments, and beside it or below it the notes and the
 // last changes.
 func (s *topicScreen) below(m *Model, d *detail, w, h int) []string {
@@ -166,7 +169,7 @@ func (s *topicScreen) below(m *Model, d *detail, w, h int) []string {
 		return beside(s.table.view(m.theme, columns, rows, left, h), s.story(m, d, w-left-3), left, h, m.theme)
 	}
 	story := s.story(m, d, w)
-	room := max(min(rows+1, h-len(story)), min(rows+1, h/2), 2)
+	room := max(min(rows+1, h-min(len(story), storyLines)), 2)
 	lines := s.table.view(m.theme, columns, rows, w, room)
 	return append(lines, story...)
 }
@@ -225,14 +228,31 @@ func (s *topicScreen) story(m *Model, d *detail, w int) []string {
 			lines = append(lines, th.paint(warning, th.cut(text, w)))
 		}
 	}
-	changes := m.data().changes()
+	changes, rolls := withoutRolls(m.data().changes())
 	if len(changes) > 0 {
 		lines = append(lines, th.paint(head, "LAST CHANGES"))
 	}
 	for _, e := range changes[:min(len(changes), 6)] {
 		lines = append(lines, eventLines(m, e, w)...)
 	}
+	if len(rolls) > 0 {
+		text := plural(len(rolls), "roll") + " besides, the last one at " + m.clock(rolls[0].GetCreatedMs())
+		lines = append(lines, th.paint(faint, th.cut(text, w)))
+	}
 	return lines
+}
+
+// withoutRolls takes those changes out that change neither a range nor, as a
+// rule, an owner: busy segments roll all the time.
+func withoutRolls(changes []*smqpb.LayoutEvent) (others, rolls []*smqpb.LayoutEvent) {
+	for _, e := range changes {
+		if e.GetCause() == "roll" {
+			rolls = append(rolls, e)
+		} else {
+			others = append(others, e)
+		}
+	}
+	return others, rolls
 }
 
 // beside puts two columns side by side.
