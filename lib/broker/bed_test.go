@@ -33,14 +33,16 @@ type bed struct {
 	t      testing.TB
 	st     *mem.Store
 	master *fakeMaster
-	conns  *rpc.Conns // of the test's own clients
+	server *grpc.Server // of the master
+	conns  *rpc.Conns   // of the test's own clients
 	limits seglog.Limits
 	memory int64
 	stuck  time.Duration                                 // StuckAfter
 	wait   time.Duration                                 // BufferWait
 	wrap   func(name string, st store.Store) store.Store // around each broker's handle; nil: none
 
-	replicas int32 // of the topic that connect makes; 0: the default
+	loads    chan *smqpb.ReportLoadsRequest // what the leader is told, if the test hears it
+	replicas int32                          // of the topic that connect makes; 0: the default
 
 	mu        sync.Mutex
 	listeners map[string]*bufconn.Listener
@@ -58,26 +60,27 @@ func newBed(t testing.TB, brokers ...string) *bed {
 func newBedOf(t testing.TB, m smqpb.MasterServer, brokers ...string) *bed {
 	b := &bed{t: t, st: mem.New(), listeners: make(map[string]*bufconn.Listener), brokers: make(map[string]*broker.Broker)}
 	b.conns = rpc.NewConns(rpc.DialOptions{Dialer: b.dial})
-	server := rpc.NewServer(rpc.ServerOptions{})
-	smqpb.RegisterMasterServer(server, m)
-	l := b.listen(masterAddress)
-	served := make(chan struct{})
-	go func() {
-		defer close(served)
-		_ = server.Serve(l) // until it is stopped
-	}()
+	b.server = b.serve(m, masterAddress)
 	t.Cleanup(func() {
 		for _, br := range b.brokers {
 			br.Close()
 		}
 		b.conns.Close()
-		server.Stop()
-		<-served
+		b.server.Stop()
 	})
 	for _, name := range brokers {
 		b.start(name)
 	}
 	return b
+}
+
+// serve has the master answer at an address, until the server is stopped.
+func (b *bed) serve(m smqpb.MasterServer, address string) *grpc.Server {
+	server := rpc.NewServer(rpc.ServerOptions{})
+	smqpb.RegisterMasterServer(server, m)
+	l := b.listen(address)
+	go server.Serve(l)
+	return server
 }
 
 func (b *bed) listen(address string) *bufconn.Listener {
@@ -144,9 +147,28 @@ func (b *bed) start(name string) *broker.Broker {
 }
 
 func (b *bed) lead(o broker.LeadOptions) broker.Leading {
-	return leader.Start(leader.Config{
+	l := leader.Start(leader.Config{
 		Store: o.Store, Self: o.Self, Term: o.Term, Brokers: o.Brokers, Peer: o.Peer, Logger: o.Logger,
 	})
+	if b.loads == nil {
+		return l
+	}
+	return told{Leading: l, loads: b.loads}
+}
+
+// told is a leader whose reports of loads the test hears.
+type told struct {
+	broker.Leading
+	loads chan<- *smqpb.ReportLoadsRequest
+}
+
+func (l told) ReportLoads(ctx context.Context, r *smqpb.ReportLoadsRequest) (*smqpb.ReportLoadsResponse, error) {
+	select {
+	case l.loads <- r:
+		return &smqpb.ReportLoadsResponse{}, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // kill ends a broker without any farewell.
@@ -170,6 +192,9 @@ type fakeMaster struct {
 	smqpb.UnimplementedMasterServer
 
 	mu      sync.Mutex
+	masters []string // addresses, the leading one's first
+	told    int      // of how many masters, when last asked for the cluster
+	hellos  int      // streams begun
 	joins   uint64
 	term    uint64
 	leader  string
@@ -189,18 +214,22 @@ type registered struct {
 }
 
 func newFakeMaster() *fakeMaster {
-	return &fakeMaster{changed: make(chan struct{}), paused: make(map[string]chan struct{})}
+	return &fakeMaster{masters: []string{masterAddress}, changed: make(chan struct{}), paused: make(map[string]chan struct{})}
 }
 
 // Cluster tells the state.
 func (m *fakeMaster) Cluster(context.Context, *smqpb.ClusterRequest) (*smqpb.ClusterInfo, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.told = len(m.masters)
 	return m.state(), nil
 }
 
 func (m *fakeMaster) state() *smqpb.ClusterInfo {
-	info := &smqpb.ClusterInfo{ClusterId: "c1", Store: "mem:", LeadingMaster: masterAddress, Leader: m.leaderInfo()}
+	info := &smqpb.ClusterInfo{ClusterId: "c1", Store: "mem:", LeadingMaster: m.masters[0], Leader: m.leaderInfo()}
+	for _, address := range m.masters {
+		info.Masters = append(info.Masters, &smqpb.MasterInfo{Id: address, Address: address})
+	}
 	for _, r := range m.brokers {
 		info.Brokers = append(info.Brokers, r.info)
 	}
@@ -379,6 +408,7 @@ func (m *fakeMaster) Join(stream grpc.BidiStreamingServer[smqpb.Heartbeat, smqpb
 
 func (m *fakeMaster) register(hello *smqpb.Hello) (r *registered, err error) {
 	m.update(func() {
+		m.hellos++
 		r = m.find(hello.GetBroker())
 		switch {
 		case r == nil && hello.GetJoin() > 0:

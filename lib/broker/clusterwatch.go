@@ -2,14 +2,19 @@ package broker
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/seaweedmq/smq/lib/background"
 	"github.com/seaweedmq/smq/lib/smqpb"
 )
 
-// watchAgain is the wait before a broken watch on the masters is made again.
-const watchAgain = 200 * time.Millisecond
+const (
+	// watchAgain is the wait before a broken watch on the masters is made again.
+	watchAgain = 200 * time.Millisecond
+	// learnTimeout bounds a question for the masters that there are.
+	learnTimeout = 5 * time.Second
+)
 
 // watch hears of a new leader and of brokers' ends as soon as the leading master
 // does, until ctx ends. Grants tell the same, but only with the next heartbeat.
@@ -36,12 +41,36 @@ func (m *member) watchOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var masters []string
 	for {
 		info, err := stream.Recv()
 		if err != nil {
 			return err
 		}
 		m.observe(info)
+		if now := addresses(info.GetMasters()); !slices.Equal(now, masters) {
+			masters = now
+			m.b.tasks.Go(m.b.learnMasters)
+		}
+	}
+}
+
+func addresses(masters []*smqpb.MasterInfo) []string {
+	var all []string
+	for _, m := range masters {
+		all = append(all, m.GetAddress())
+	}
+	return all
+}
+
+// learnMasters has the masters that there are now remembered for when the ones
+// that are known are gone. It fails with the watch that asks for it, and is asked
+// for again with the next one.
+func (b *Broker) learnMasters(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, learnTimeout)
+	defer cancel()
+	if _, err := b.cfg.Cluster.Info(ctx); err != nil {
+		b.log.Debug("cannot ask who the masters are", "err", err)
 	}
 }
 

@@ -36,6 +36,7 @@
 // # Goroutines
 //
 // Besides the streams': one renews the lease, one takes part in leading, one
-// samples loads, one reports them to the leader, and one for each open segment waits for its end. Close ends all
-// of them and waits; Drain hands the segments over before.
+// samples loads, one reports them to the leader, and one for each open segment
+// waits for its end. Close ends all of them and waits; Drain hands the segments
+// over before.
 package broker
