@@ -35,7 +35,7 @@ func New(e *cli.Env) *cobra.Command {
 	e.AddCommonFlags(root)
 	root.AddCommand(
 		newUp(e), newDemo(e), newTopic(e), newBroker(e), newMaster(e), newSegment(e), newEvents(e), newTop(e),
-		newLog(e), newDoctor(e), newTorture(e), newCompletion(), newRunAs(e),
+		newLog(e), newDoctor(e), newBench(e), newTorture(e), newCompletion(), newRunAs(e),
 	)
 	return root
 }
