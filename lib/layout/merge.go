@@ -77,7 +77,7 @@ func (p *planner) pairs() []pair {
 
 func (p *planner) mergeable(i int) bool {
 	_, known := p.load(i)
-	return known && p.Memory.marks[i].tried != p.now && p.may(i)
+	return known && p.may(i)
 }
 
 // whyMerge gives the reason for merging segments of the load.

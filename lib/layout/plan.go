@@ -177,7 +177,8 @@ func (p *planner) watchBelow(left *mark, sum Load, known bool, wait int64) {
 }
 
 // may reports whether the segment at i may be changed now: nothing else is done
-// about it, it has been as it is for the cool-down, and its owner is well.
+// or has just been decided about it, it has been as it is for the cool-down, and
+// its owner is well.
 func (p *planner) may(i int) bool {
 	k := &p.Memory.marks[i]
 	switch s := &p.Layout.Segments[i]; {

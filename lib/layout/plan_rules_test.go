@@ -50,6 +50,8 @@ func TestPlanLeavesAlone(t *testing.T) {
 		}, ""},
 		{"the dead owner's", func(in *layout.Input) { in.Brokers[0].Dead = true }, merge + "b"},
 		{"the draining owner's", func(in *layout.Input) { in.Brokers[2].Draining = true }, split},
+		{"brokers that would be given something", func(in *layout.Input) { in.Brokers[1].Draining, in.Brokers[2].Dead = true, true },
+			"split [0,16) into [0,8)@a [8,16)@d"},
 		{"an unknown owner's", func(in *layout.Input) { in.Brokers = in.Brokers[:3] }, split + "; merge [16,32) [32,48) into [16,48)@c"},
 		{"a loaded one under change", busy(10), merge + "b"},
 		{"a silent one under change", busy(12), split},
@@ -323,6 +325,60 @@ func TestPlanCountsWhatIsUnderWay(t *testing.T) {
 	k.set(0, nil)
 	if got := k.all(time.Minute); got != "" {
 		t.Fatalf("got %s, want nothing", got)
+	}
+}
+
+// Bounds are kept by all that one look decides.
+func TestPlanCountsWhatItDecides(t *testing.T) {
+	k := newLook(t, "ab", 32, 64).set(1.25, nil)
+	k.in.Policy.MaxSegments = 2
+	k.plan()
+	k.plan()
+	k.in.Policy.MinSegments, k.in.Policy.MaxSegments = 3, 3
+	out, notes := k.plan()
+	want := "split [0,32) into [0,16)@a [16,32)@c; segment 11: 40 MB/s, above 20 MB/s: the largest number of segments, 3, is reached"
+	if got := k.tell(out, notes); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// A decision that came to nothing is not counted, though another change of its
+// segment is under way then.
+func TestPlanForgetsWhatCameToNothing(t *testing.T) {
+	k := newLook(t, "ab", 32, 64).set(0, map[smq.Partition]float64{3: 12, 4: 12})
+	k.in.Policy.MaxSegments = 3
+	if got, want := k.wait(time.Minute), "split [0,32) into [0,4)@a [4,32)@c"; got != want {
+		t.Fatalf("got %s, want %s", got, want)
+	}
+	k.set(0, map[smq.Partition]float64{3: 6, 4: 6, 40: 12, 41: 12})
+	k.plan()
+	k.in.Busy = func(id smq.SegmentID) bool { return id == 10 }
+	if got, want := k.wait(time.Minute), "split [32,64) into [32,41)@b [41,64)@c"; got != want {
+		t.Fatalf("got %s, want %s", got, want)
+	}
+}
+
+// To have enough segments, those are split that may be.
+func TestPlanFillsWithWhatMayBeSplit(t *testing.T) {
+	k := newLook(t, "ab", 10, 64)
+	k.in.Policy.MinSegments = 4
+	k.in.Busy = func(id smq.SegmentID) bool { return id == 11 }
+	if got, want := k.wait(time.Minute), "split [0,10) into [0,3)@a [3,6)@c [6,10)@d"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// What is light stays with one of its owners, unless that has much more to carry.
+func TestPlanMergesWithinAnOwner(t *testing.T) {
+	for _, test := range []struct {
+		others float64 // that a carries besides, in bytes per second
+		want   string
+	}{{5e5, "merge [0,32) [32,64) into [0,64)@a"}, {5e6, "merge [0,32) [32,64) into [0,64)@b"}} {
+		k := newLook(t, "a", 32, 64).set(0, nil)
+		k.in.Brokers[0].BytesPerSecond = test.others
+		if got := k.wait(time.Minute); got != test.want {
+			t.Errorf("with %v besides: got %s, want %s", test.others, got, test.want)
+		}
 	}
 }
 
