@@ -241,6 +241,8 @@ func TestPlanKeepsToTheBounds(t *testing.T) {
 			"split [10,64) into [10,37)@b [37,64)@c"},
 		{"at least so many, the most loaded first", "ab", []smq.Partition{16, 64}, 0.01, map[smq.Partition]float64{1: 2, 9: 2}, policy{MinSegments: 3},
 			"split [0,16) into [0,8)@a [8,16)@c"},
+		{"at least so many, though one partition has it all", "a", []smq.Partition{8}, 0.01, hot1(0, 10), policy{MinSegments: 4},
+			"split [0,8) into [0,1)@a [1,6)@b [6,7)@c [7,8)@d"},
 		{"at least so many, without owner", "-", []smq.Partition{64}, 0, nil, policy{MinSegments: 2}, "split [0,64) into [0,32)@a [32,64)@b"},
 		{"no more than partitions", "a", []smq.Partition{3}, -1, nil, policy{MinSegments: 4}, "split [0,3) into [0,1)@a [1,2)@b [2,3)@c"},
 		{"silent, but at least so many", "abcd", []smq.Partition{16, 32, 48, 64}, 0, hot1(50, 4), policy{MinSegments: 3},

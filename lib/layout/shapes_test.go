@@ -84,18 +84,18 @@ var shapes = []shape{
 	},
 	{
 		name: "sawtooth-minute", about: "Every minute from 2 up to 40 MB/s.",
-		partitions: 64, brokers: 4, lasts: day,
+		partitions: 64, brokers: 4, lasts: 6 * time.Hour,
 		traffic: evenly(func(now time.Duration, _ *rand.Rand) float64 { return 2 + 38*phase(now, time.Minute) }),
 		quiet:   [][2]time.Duration{{5 * time.Minute, day}},
 	},
 	{
 		name: "sawtooth-hour", about: "Every hour from 2 up to 40 MB/s.",
-		partitions: 64, brokers: 4, lasts: day,
+		partitions: 64, brokers: 4, lasts: 8 * time.Hour,
 		traffic: evenly(func(now time.Duration, _ *rand.Rand) float64 { return 2 + 38*phase(now, time.Hour) }),
 	},
 	{
 		name: "on-off", about: "Two minutes 40 MB/s, one minute nothing, again and again.",
-		partitions: 64, brokers: 4, lasts: day,
+		partitions: 64, brokers: 4, lasts: 6 * time.Hour,
 		traffic: evenly(func(now time.Duration, _ *rand.Rand) float64 {
 			if now%(3*time.Minute) < 2*time.Minute {
 				return 40
@@ -112,13 +112,13 @@ var shapes = []shape{
 	},
 	{
 		name: "noise-above", about: "20 MB/s, the threshold, with noise of 50 %.",
-		partitions: 64, brokers: 4, lasts: day,
+		partitions: 64, brokers: 4, lasts: 6 * time.Hour,
 		traffic: evenly(func(_ time.Duration, rnd *rand.Rand) float64 { return 10 + 20*rnd.Float64() }),
 		quiet:   [][2]time.Duration{{10 * time.Minute, day}},
 	},
 	{
 		name: "noise-below", about: "40 MB/s for a minute, then 10 MB/s, half the threshold, with noise of 50 %.",
-		partitions: 64, brokers: 4, lasts: day,
+		partitions: 64, brokers: 4, lasts: 6 * time.Hour,
 		traffic: evenly(func(now time.Duration, rnd *rand.Rand) float64 {
 			if now < time.Minute {
 				return 40
@@ -160,7 +160,7 @@ var shapes = []shape{
 	},
 	{
 		name: "failover", about: "40 MB/s from 00:10:00 on; a new leader a second after the first split was decided, and every hour.",
-		partitions: 64, brokers: 4, lasts: day,
+		partitions: 64, brokers: 4, lasts: 6 * time.Hour,
 		traffic: evenly(func(now time.Duration, _ *rand.Rand) float64 {
 			if now < 10*time.Minute {
 				return 1
@@ -220,7 +220,7 @@ func hourly(first time.Duration, f func(*world)) map[time.Duration]func(*world) 
 	return at
 }
 
-// The golden files say what the planner makes of a day's traffic. They are
+// The golden files say what the planner makes of hours and days of traffic. They are
 // written anew with -update; read what changed.
 func TestPlanThroughDaysOfTraffic(t *testing.T) {
 	for _, s := range shapes {
