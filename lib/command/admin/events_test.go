@@ -33,13 +33,13 @@ func TestEvents(t *testing.T) {
 		failover := anEvent("orders", 6)
 		failover.Cause, failover.Reason, failover.PauseMs, failover.Loads, failover.Sealed[0].Unclean = "failover", "bad\x1bthing", 0, nil, true
 		send(&smqpb.WatchUpdate{Reset_: true, TimeMs: 1, Events: []*smqpb.LayoutEvent{anEvent("orders", 5), anEvent("clicks", 9), failover}})
-		send(&smqpb.WatchUpdate{Complete: true, TimeMs: 2, Events: []*smqpb.LayoutEvent{{Topic: "orders", TopicId: "x", Version: 2, Deleted: true, CreatedMs: 1_700_000_000_000}}})
+		send(&smqpb.WatchUpdate{Complete: true, TimeMs: 2, Events: []*smqpb.LayoutEvent{{Topic: "orders", TopicId: "x", Deleted: true, CreatedMs: 1_700_000_000_000}}})
 		return nil
 	}
 	for args, want := range map[string]string{
 		"orders": `2023-11-14T22:13:20Z  orders  v5  split  5 [0,32) → 7 [0,8) at a:1, 8 [8,32) at b:1; 40.1MB/s 41000msg/s; paused 12ms; 40.1MB/s is above <20MB/s>
 2023-11-14T22:13:20Z  orders  v6  failover  5 [0,32) → 7 [0,8) at a:1, 8 [8,32) at b:1; segment 5 sealed uncleanly; bad thing
-2023-11-14T22:13:20Z  orders  v2  delete
+2023-11-14T22:13:20Z  orders  delete
 `,
 		"clicks -o plain": "clicks\t9\t2023-11-14T22:13:20Z\tsplit\t5:0-32\t7:0-8,8:8-32\t41000\t40100000\t12\t40.1MB/s is above <20MB/s>\n",
 		"clicks -o name":  "clicks\n",

@@ -78,7 +78,7 @@ func TestTopicDescribeShowsLoads(t *testing.T) {
 	stdout, stderr, code = s.run(t, "topic", "describe", "orders", "--offsets")
 	for _, line := range []string{
 		`(?m)^load: +1.5MB/s 1500msg/s$`,
-		`(?m)^scaling: +auto: split above 20MB/s, split above 50000msg/s, at least 1 segments, at most 16 segments, cool-down 10s$`,
+		`(?m)^scaling: +auto: split above 20MB/s, split above 50000msg/s, at least 1 segment, at most 16 segments, cool-down 10s$`,
 		`(?m)^ +5 +\[0,32\) +aa +\S+ +c:1 +500msg/s +500kB/s$`,
 		`(?m)^note: segment 5: partition 17 alone carries 96 %: a hot key$`,
 		`(?m)^PARTITION +EARLIEST +END$`,

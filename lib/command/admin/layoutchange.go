@@ -153,7 +153,11 @@ var eventColumns = cli.View[changeView]{
 // a terminal.
 func (c changeView) line() string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "%s  %s  v%d  %s", when(c.CreatedMS), c.Topic, c.Version, c.Cause)
+	fmt.Fprintf(&text, "%s  %s", when(c.CreatedMS), c.Topic)
+	if c.Version > 0 {
+		fmt.Fprintf(&text, "  v%d", c.Version)
+	}
+	fmt.Fprintf(&text, "  %s", c.Cause)
 	from, to := listSegments(c.from()), listSegments(c.To)
 	switch {
 	case from != "" && to != "":

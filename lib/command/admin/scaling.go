@@ -216,10 +216,10 @@ func describeScaling(s *smqpb.Scaling) string {
 		parts = append(parts, "split above "+messageRate(n))
 	}
 	if n := s.GetMinSegments(); n > 0 {
-		parts = append(parts, fmt.Sprintf("at least %d segments", n))
+		parts = append(parts, fmt.Sprintf("at least %d %s", n, plural("segment", int(n))))
 	}
 	if n := s.GetMaxSegments(); n > 0 {
-		parts = append(parts, fmt.Sprintf("at most %d segments", n))
+		parts = append(parts, fmt.Sprintf("at most %d %s", n, plural("segment", int(n))))
 	}
 	if ms := s.GetCoolDownMs(); ms > 0 {
 		parts = append(parts, fmt.Sprintf("cool-down %v", time.Duration(ms)*time.Millisecond))
