@@ -279,7 +279,7 @@ func (c *cluster) verifyClean(topic string) (messages int) {
 func dirStore(t testing.TB) string { return "dir://" + filepath.Join(t.TempDir(), "store") }
 
 // freeAddresses are addresses on this machine that are free now.
-func freeAddresses(t *testing.T, n int) []string {
+func freeAddresses(t testing.TB, n int) []string {
 	t.Helper()
 	var all []string
 	for range n {
