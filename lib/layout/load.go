@@ -92,8 +92,12 @@ func Expect(segment smq.SegmentID, r smq.Range, predecessors ...SegmentLoad) Seg
 	return out
 }
 
-// over is what the segment's partitions in the range have together.
-func (l SegmentLoad) over(r smq.Range) Load {
+// over is what the segment, which has the range span, takes in for the
+// partitions of r: what they have, or an even share where only the sum is known.
+func (l SegmentLoad) over(r, span smq.Range) Load {
+	if len(l.Partitions) == 0 {
+		return l.Scale(float64(r.Len()) / float64(span.Len()))
+	}
 	var sum Load
 	for _, p := range within(l.Partitions, r) {
 		sum = sum.Add(p.Load)

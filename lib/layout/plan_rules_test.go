@@ -206,7 +206,8 @@ func TestPlanByMessages(t *testing.T) {
 func TestPlanWithoutPartitions(t *testing.T) {
 	k := newLook(t, "a", 64)
 	k.in.Loads[10] = layout.SegmentLoad{Segment: 10, Known: true, Load: layout.Load{Bytes: 40e6}}
-	if got, want := k.wait(time.Minute), "split [0,64) into [0,16)@a [16,32)@b [32,48)@c [48,64)@d"; got != want {
+	k.in.Brokers[1].BytesPerSecond = 5e6
+	if got, want := k.wait(time.Minute), "split [0,64) into [0,16)@a [16,32)@c [32,48)@d [48,64)@b"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

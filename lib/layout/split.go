@@ -105,7 +105,7 @@ func (p *planner) splitOne(c *cleft) {
 	}
 	loads := make([]Load, len(ranges))
 	for j, r := range ranges {
-		loads[j] = c.load.over(r).Scale(p.grows(c))
+		loads[j] = c.load.over(r, c.w.span).Scale(p.grows(c))
 	}
 	k := &p.Memory.marks[c.at]
 	p.Memory.regrets.split(k, p.now)
@@ -222,7 +222,7 @@ func (p *planner) fill() {
 		ranges := w.cut(n + 1)
 		loads := make([]Load, len(ranges))
 		for j, r := range ranges {
-			loads[j] = load.over(r)
+			loads[j] = load.over(r, w.span)
 		}
 		p.decide(Split, i, i+1, ranges, loads, fmt.Sprintf("the topic is to have at least %d segments", p.least))
 	}
