@@ -10,11 +10,8 @@ import (
 // they came together, or a text that was pasted, which means something only
 // where a text is typed.
 func (m *Model) press(msg tea.KeyMsg) tea.Cmd {
-	if msg.Paste && !m.typing {
-		return nil
-	}
 	if msg.Type != tea.KeyRunes || msg.Paste {
-		return m.key(msg)
+		return m.key(msg) // no key has the name of a pasted text, which is [text]
 	}
 	var all []tea.Cmd
 	for _, r := range msg.Runes {
@@ -157,7 +154,7 @@ func (m *Model) helpView(w, h int) []string {
 	lines := append([]string(nil), helpText...)
 	g := m.theme.glyphs
 	lines = append(lines, "heat of a segment, as a part of the load above which it is split:",
-		"  "+g.heat[0]+" idle  "+g.heat[1]+" below 25%  "+g.heat[2]+" 50%  "+g.heat[3]+" 75%  "+g.heat[4]+" 100%  "+g.heat[5]+" above")
+		"  "+g.heat[0]+" idle  "+g.heat[1]+" below 25%  "+g.heat[2]+" 50%  "+g.heat[3]+" 75%  "+g.heat[4]+" 100%  "+g.heat[5]+" above  ? not known yet")
 	for i := range lines {
 		lines[i] = m.theme.cut(lines[i], w)
 	}

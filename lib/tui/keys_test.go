@@ -216,6 +216,7 @@ func TestSelectedSegmentIsSealed(t *testing.T) {
 	d.Layout.Segments = append(d.Layout.Segments[:3:3], &smqpb.Segment{Id: 10, Lo: 32, Hi: 48}, &smqpb.Segment{Id: 11, Lo: 48, Hi: 64})
 	c.tellTopic(d)
 	c.wantSelected("10")
+	c.wants("?10?", "?11?")
 	c.press("enter")
 	c.wants("owner        unassigned", "load         not known yet")
 	c.tellTopic(worldDetail())

@@ -38,9 +38,8 @@ type ringLines struct {
 	selected      uint64
 	bar, owners   strings.Builder
 	marks         strings.Builder
-	drawn         int               // columns that are full
-	hidden        []*smqpb.Segment  // that share the next column
-	perPartition  map[int32]float64 // bytes/s
+	drawn         int              // columns that are full
+	hidden        []*smqpb.Segment // that share the next column
 }
 
 // column is where a partition begins.
@@ -53,14 +52,21 @@ func (r *ringLines) segment(s *smqpb.Segment, from, to int, data *state) {
 		return
 	}
 	th, width := r.theme, to-r.drawn
-	live := r.d.segments[s.GetId()]
-	part, mine := r.d.part(live.load), s.GetId() == r.selected
-	for _, other := range r.hidden {
-		part = max(part, r.d.part(r.d.segments[other.GetId()].load))
+	var load *smqpb.SegmentLoad // of the busiest
+	mine := false
+	for _, other := range append(r.hidden, s) {
+		if l := r.d.segments[other.GetId()].load; l != nil && (load == nil || r.d.part(l) > r.d.part(load)) {
+			load = l
+		}
 		mine = mine || other.GetId() == r.selected
 	}
 	r.hidden, r.drawn = nil, to
-	r.bar.WriteString(r.bars(s, heatOf(part), width))
+	heat, colour := "?", faint
+	if load != nil {
+		n := heatOf(r.d.part(load))
+		heat, colour = th.heat[n], heatRole(n)
+	}
+	r.bar.WriteString(r.bars(s, heat, colour, width))
 	owner := ""
 	if width >= 6 {
 		owner = th.clean(data.owner(s))
@@ -75,9 +81,9 @@ func (r *ringLines) segment(s *smqpb.Segment, from, to int, data *state) {
 
 // bars is a segment in the bar: its edge, its heat and, if there is room, its
 // id. Where there is room for one column only, the heat counts.
-func (r *ringLines) bars(s *smqpb.Segment, heat, width int) string {
-	th, colour := r.theme, heatRole(heat)
-	fill := func(n int) string { return th.paint(colour, strings.Repeat(th.heat[heat], n)) }
+func (r *ringLines) bars(s *smqpb.Segment, heat string, colour role, width int) string {
+	th := r.theme
+	fill := func(n int) string { return th.paint(colour, strings.Repeat(heat, n)) }
 	if width == 1 {
 		return fill(1)
 	}
