@@ -43,7 +43,7 @@ func (s *state) applyDetail(d *smqpb.TopicDetail) {
 	next := &detail{topic: s.detail.topic, TopicDetail: d, segments: make(map[uint64]*liveSegment), past: before.past}
 	for _, segment := range d.GetLayout().GetSegments() {
 		live := &liveSegment{Segment: segment}
-		if old := before.segments[segment.GetId()]; old != nil {
+		if old := before.holder(segment); old != nil {
 			live.rates = old.rates
 		}
 		next.segments[segment.GetId()] = live
@@ -55,6 +55,20 @@ func (s *state) applyDetail(d *smqpb.TopicDetail) {
 		}
 	}
 	s.detail = next
+}
+
+// holder is who had a segment's partitions, just these: the segment itself, or
+// the one that it has followed. nil: no one had.
+func (d *detail) holder(segment *smqpb.Segment) *liveSegment {
+	if same := d.segments[segment.GetId()]; same != nil {
+		return same
+	}
+	for _, p := range segment.GetPredecessors() {
+		if old := d.segments[p.GetSegment()]; old != nil && old.GetLo() == segment.GetLo() && old.GetHi() == segment.GetHi() {
+			return old
+		}
+	}
+	return nil
 }
 
 // takePast takes the changes that the store has of a topic.

@@ -94,3 +94,28 @@ func TestStrangeLayouts(t *testing.T) {
 		}
 	}
 }
+
+// Where segments share a column, it shows the busiest, and the selected one.
+func TestCrowdedRing(t *testing.T) {
+	c := newConsole(t, 50, 30, Options{Topic: "t", NoColor: true})
+	d := &smqpb.TopicDetail{Config: &smqpb.TopicConfig{Topic: "t", Partitions: 1000}, Layout: &smqpb.Layout{}, Scaling: &smqpb.Scaling{Mode: "auto", SplitBytesPerSecond: 100}}
+	for i := range 500 {
+		d.Layout.Segments = append(d.Layout.Segments, &smqpb.Segment{Id: uint64(i + 1), Lo: int32(2 * i), Hi: int32(2*i + 2)})
+		load := &smqpb.SegmentLoad{Segment: uint64(i + 1), BytesPerSecond: 10}
+		if i == 123 {
+			load.BytesPerSecond = 200
+		}
+		d.Loads = append(d.Loads, load)
+	}
+	c.tellTopic(d)
+	for range 321 {
+		c.press("down")
+	}
+	lines := strings.Split(c.frame(), "\n")
+	if bar, want := lines[6], strings.Repeat("░", 12)+"!"+strings.Repeat("░", 37); bar != want {
+		t.Errorf("bar\n%s\nwant\n%s", bar, want)
+	}
+	if marks, want := lines[8], strings.Repeat(" ", 32)+"▲"; marks != want {
+		t.Errorf("marks\n%q\nwant\n%q", marks, want)
+	}
+}

@@ -103,6 +103,20 @@ func TestSelectionStays(t *testing.T) {
 	c.selectedLine()
 }
 
+func TestSelectedBrokerStays(t *testing.T) {
+	c := filled(t, Options{})
+	c.press("2 s home down")
+	c.wantSelected("10.0.0.3:7310")
+	info := worldCluster()
+	info.Brokers[2].Load.BytesPerSecond = 1e12
+	c.tell(&smqpb.WatchUpdate{Cluster: info})
+	c.wantSelected("10.0.0.3:7310")
+	info = worldCluster()
+	info.Brokers = info.Brokers[:2]
+	c.tell(&smqpb.WatchUpdate{Cluster: info})
+	c.selectedLine()
+}
+
 func TestFilter(t *testing.T) {
 	c := filled(t, Options{})
 	c.press("/ T O P I C - 2")
@@ -195,6 +209,20 @@ func TestChangesFromTheStore(t *testing.T) {
 	c.fake.past = nil
 	c.tellTopic(d)
 	c.lacks("ITS CHANGES")
+}
+
+// A segment that follows another over the same partitions goes on with its
+// sparkline; one that has other partitions begins anew.
+func TestHistoryOfSuccessors(t *testing.T) {
+	c := atTopic(t, Options{})
+	d := worldDetail()
+	rolled, moved := d.Layout.Segments[1], d.Layout.Segments[3]
+	d.Layout.Segments[1] = &smqpb.Segment{Id: 20, Lo: rolled.Lo, Hi: rolled.Hi, Predecessors: []*smqpb.Predecessor{{Segment: rolled.Id, Lo: rolled.Lo, Hi: rolled.Hi}}}
+	d.Layout.Segments[3] = &smqpb.Segment{Id: 21, Lo: 40, Hi: 64, Predecessors: []*smqpb.Predecessor{{Segment: moved.Id, Lo: moved.Lo, Hi: moved.Hi}}}
+	c.tellTopic(d)
+	if segments := c.m.live.detail.segments; segments[20].rates.samples == nil || segments[21].rates.samples != nil {
+		t.Errorf("histories: %v, %v", segments[20].rates, segments[21].rates)
+	}
 }
 
 // Rolls, of which there are many, don't hide what matters.
@@ -313,7 +341,9 @@ func TestPause(t *testing.T) {
 	before := c.frame()
 	c.tell(&smqpb.WatchUpdate{TimeMs: worldMS + 5000, RemovedTopics: []string{"orders"}, Topics: []*smqpb.TopicStatus{{Topic: "new", BytesPerSecond: 1e12}}, Cluster: &smqpb.ClusterInfo{},
 		Events: []*smqpb.LayoutEvent{{Topic: "new", Cause: "create"}}})
-	c.send(tickMsg{})
+	for range 2 * historyLength {
+		c.send(tickMsg{})
+	}
 	if after := c.frame(); after != before {
 		t.Errorf("changed while paused:\n%s\n%s", before, after)
 	}
@@ -359,14 +389,23 @@ func TestFeedFollows(t *testing.T) {
 	c.wants("following")
 	c.wantSelected("12:00:00  create    last")
 	// Old ones are dropped, and the selection is not led astray.
-	c.press("up up")
+	for range maxEvents / 2 {
+		c.tell(event("flood"))
+	}
+	c.tell(event("chosen"), event("other"))
+	c.press("up")
+	for range maxEvents/2 + 100 {
+		c.tell(event("flood"))
+	}
+	c.wantSelected("12:00:00  create    chosen")
+	c.wants("[3 Events 5149]") // with those dropped
+	if n := len(c.m.live.events); n != maxEvents {
+		t.Errorf("%d events are kept", n)
+	}
 	for range maxEvents {
 		c.tell(event("flood"))
 	}
 	c.wantSelected("12:00:00  create    flood")
-	if n := len(c.m.live.events); n != maxEvents {
-		t.Errorf("%d events are kept", n)
-	}
 }
 
 func TestCopy(t *testing.T) {

@@ -214,3 +214,16 @@ func TestScreenSurvivesPanics(t *testing.T) {
 		})
 	}
 }
+
+// A view that fails ends the program at once, not with the next message.
+func TestFailingViewQuits(t *testing.T) {
+	m := newModel(Options{Backend: newFake()})
+	m.Update(tea.WindowSizeMsg{Width: 80, Height: 24})
+	m.open(&badScreen{inView: true})
+	quit := make(chan struct{})
+	g := &guard{Model: m, quit: func() { close(quit) }}
+	if frame := g.View(); frame != "" || g.fault == nil {
+		t.Errorf("drawn %q, %v", frame, g.fault)
+	}
+	<-quit
+}

@@ -22,7 +22,7 @@ func clean(s string, plain bool) string {
 	}
 	return strings.Map(func(r rune) rune {
 		switch {
-		case r == utf8.RuneError || r < ' ' || r >= 0x7f && r < 0xa0:
+		case r == utf8.RuneError || r < ' ':
 			return '?'
 		case r < 0x7f:
 			return r
