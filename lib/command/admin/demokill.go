@@ -124,14 +124,18 @@ func (d *demo) tellSuccessor(ctx context.Context, pause time.Duration) error {
 	if err != nil {
 		return err
 	}
-	name := owner.GetOwnerAddress()
+	return d.say("the broker that held copies sealed that segment; %s took over with segment %d, and the publisher went on by itself: no acks for at most %v",
+		d.nameOf(owner.GetOwnerAddress()), owner.GetId(), pause.Round(time.Millisecond))
+}
+
+// nameOf is the name of the broker at an address.
+func (d *demo) nameOf(address string) string {
 	for _, b := range d.brokers {
-		if b.Address == name {
-			name = b.Name
+		if b.Address == address {
+			return b.Name
 		}
 	}
-	return d.say("the leader sealed that segment from the store; %s took over with segment %d, and the publisher went on by itself: no acks for at most %v",
-		name, owner.GetId(), pause.Round(time.Millisecond))
+	return address
 }
 
 // checkNumbers reads the numbers back: all of them, each once, in order.
