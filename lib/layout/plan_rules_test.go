@@ -246,6 +246,8 @@ func TestPlanKeepsToTheBounds(t *testing.T) {
 			"split [0,8) into [0,1)@a [1,6)@b [6,7)@c [7,8)@d"},
 		{"at least so many, without owner", "-", []smq.Partition{64}, 0, nil, policy{MinSegments: 2}, "split [0,64) into [0,32)@a [32,64)@b"},
 		{"no more than partitions", "a", []smq.Partition{3}, -1, nil, policy{MinSegments: 4}, "split [0,3) into [0,1)@a [1,2)@b [2,3)@c"},
+		{"never more than at most", "a", []smq.Partition{64}, -1, nil, policy{MinSegments: 6, MaxSegments: 3},
+			"split [0,64) into [0,21)@a [21,42)@b [42,64)@c"},
 		{"silent, but at least so many", "abcd", []smq.Partition{16, 32, 48, 64}, 0, hot1(50, 4), policy{MinSegments: 3},
 			"merge [0,16) [16,32) into [0,32)@a"},
 		{"the quietest first", "abcd", []smq.Partition{16, 32, 48, 64}, 0.1, map[smq.Partition]float64{2: 5, 20: 3, 40: 2, 60: 1}, policy{MinSegments: 3},
