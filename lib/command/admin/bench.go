@@ -78,13 +78,12 @@ const (
 // topicFlags are those that every measurement has.
 func (o *benchFlags) topicFlags(cmd *cobra.Command, e *cli.Env) {
 	f := cmd.Flags()
-	o.size = 1 << 10
 	f.StringVar(&o.topic, "topic", "", "use this `TOPIC`, and leave it there (default: one of its own, which is deleted)")
 	f.Int32Var(&o.partitions, "partitions", 0, fmt.Sprintf("without --topic, `N` partitions (default %d)", smq.DefaultPartitions))
 	f.Int32Var(&o.replicas, "replicas", 0, "without --topic, `N` brokers hold what is not stored yet")
 	f.Var(&o.size, "size", fmt.Sprintf("of a message's value, %d bytes at the least", bench.MinSize))
 	f.StringVar(&o.compress, "compress", "none", "`CODEC`: none, gzip, snappy, lz4 or zstd")
-	f.StringVarP(&o.output, "output", "o", "table", "table, json or csv")
+	f.StringVarP(&o.output, "output", "o", o.output, "table, json or csv")
 	connect.CompleteWords(cmd, "output", benchFormats...)
 	connect.CompleteWords(cmd, "compress", "none", "gzip", "snappy", "lz4", "zstd")
 	if err := cmd.RegisterFlagCompletionFunc("topic", connect.CompleteTopics(e)); err != nil {
@@ -93,10 +92,7 @@ func (o *benchFlags) topicFlags(cmd *cobra.Command, e *cli.Env) {
 }
 
 func newBenchRun(e *cli.Env, test, short, example string) *cobra.Command {
-	o := &benchFlags{
-		duration: cli.Duration(benchDuration), warmup: cli.Duration(benchWarmup), settle: cli.Duration(benchSettle),
-		linger: cli.Duration(client.DefaultLinger), batch: client.DefaultBatchBytes,
-	}
+	o := newBenchFlags()
 	cmd := &cobra.Command{
 		Use:     test,
 		Short:   short,
@@ -113,6 +109,20 @@ func newBenchRun(e *cli.Env, test, short, example string) *cobra.Command {
 			})
 		},
 	}
+	o.register(cmd, e)
+	return cmd
+}
+
+func newBenchFlags() *benchFlags {
+	return &benchFlags{
+		size: 1 << 10, producers: 1, acks: client.AckDefault.String(), output: "table",
+		duration: cli.Duration(benchDuration), warmup: cli.Duration(benchWarmup), settle: cli.Duration(benchSettle),
+		linger: cli.Duration(client.DefaultLinger), batch: client.DefaultBatchBytes,
+	}
+}
+
+// register adds the flags of the measurements that publish.
+func (o *benchFlags) register(cmd *cobra.Command, e *cli.Env) {
 	f := cmd.Flags()
 	f.StringVar(&o.rate, "rate", "", "`N/s` messages of all producers together (default: as fast as possible)")
 	f.IntVar(&o.inFlight, "in-flight", 0, "without --rate, at most `N` messages of each producer under way (default: what its buffer takes)")
@@ -120,13 +130,12 @@ func newBenchRun(e *cli.Env, test, short, example string) *cobra.Command {
 	f.Var(&o.duration, "duration", "end after this time, not counting the warm-up")
 	f.Var(&o.warmup, "warmup", "leave out what begins before")
 	f.Var(&o.settle, "settle", "wait this long for what is under way at the end")
-	f.IntVar(&o.producers, "producers", 1, "`N` publishers side by side")
-	f.StringVar(&o.acks, "acks", "default", "`LEVEL`: stored, replicated or default (replicated where it can be)")
+	f.IntVar(&o.producers, "producers", o.producers, "`N` publishers side by side")
+	f.StringVar(&o.acks, "acks", o.acks, "`LEVEL`: stored, replicated or default (replicated where it can be)")
 	f.Var(&o.linger, "linger", "how long a message may wait for others to share its batch (with --rate 0s unless given)")
 	f.Var(&o.batch, "batch", "size of a batch, before compression")
 	o.topicFlags(cmd, e)
 	connect.CompleteWords(cmd, "acks", "default", "stored", "replicated")
-	return cmd
 }
 
 // benchPlan is what the flags come to.

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/seaweedmq/smq/lib/bench"
 	"github.com/seaweedmq/smq/lib/cli"
 	"github.com/seaweedmq/smq/lib/client"
@@ -192,6 +194,41 @@ func TestBenchUsage(t *testing.T) {
 		_, stderr, code := s.run(t, append([]string{"bench"}, strings.Fields(args)...)...)
 		if code != cli.ExitUsage || !strings.Contains(stderr, want) || strings.Count(stderr, "\n") != 1 {
 			t.Errorf("%s: code %d, %s", args, code, stderr)
+		}
+	}
+}
+
+// What flags that are not given come to depends on those that are.
+func TestBenchDefaults(t *testing.T) {
+	parse := func(args string) benchPlan {
+		t.Helper()
+		e := &cli.Env{}
+		o, cmd := newBenchFlags(), &cobra.Command{}
+		o.register(cmd, e)
+		if err := cmd.ParseFlags(strings.Fields(args)); err != nil {
+			t.Fatal(err)
+		}
+		p, err := o.parse(cmd.Flags())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	for args, want := range map[string]struct {
+		duration, linger time.Duration
+		rate             float64
+	}{
+		"":                              {benchDuration, client.DefaultLinger, 0},
+		"--messages 5":                  {0, client.DefaultLinger, 0},
+		"--messages 5 --duration 3s":    {3 * time.Second, client.DefaultLinger, 0},
+		"--rate 100/s":                  {benchDuration, client.NoLinger, 100},
+		"--rate 1MB/s --size 100":       {benchDuration, client.NoLinger, 10_000},
+		"--rate 100msg/s --linger 7ms":  {benchDuration, 7 * time.Millisecond, 100},
+		"--linger 0s --acks replicated": {benchDuration, client.NoLinger, 0},
+	} {
+		p := parse(args)
+		if p.options.Duration != want.duration || p.publisher.Linger != want.linger || p.options.Rate != want.rate || !p.publisher.Spread {
+			t.Errorf("%q: %+v", args, p)
 		}
 	}
 }

@@ -15,7 +15,8 @@ import (
 )
 
 func newBenchSub(e *cli.Env) *cobra.Command {
-	o := &benchFlags{messages: benchFill, linger: cli.Duration(client.DefaultLinger), batch: client.DefaultBatchBytes, settle: cli.Duration(time.Minute), producers: 1, acks: "default"}
+	o := newBenchFlags()
+	o.warmup, o.settle = 0, cli.Duration(time.Minute) // of what is published to be read
 	var duration cli.Duration
 	cmd := &cobra.Command{
 		Use:   "sub",
