@@ -98,3 +98,50 @@ func TestFlood(t *testing.T) {
 	}
 	t.Logf("%d messages; spread over 4 brokers after %v, one segment again after %v; longest pause of a change %v, of the publisher %v; versions: %v", n, spread, folded, longest, paused, causes)
 }
+
+// TestLoadMovesToABrokerThatJoins loads the only broker there is with several
+// topics and adds another: it becomes a follower of all, and then the owner of
+// some. Nobody notices anything but pauses.
+func TestLoadMovesToABrokerThatJoins(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, newStore(t), 1)
+	topics := []string{"a", "b", "c", "d"}
+	var pubs []*publisher
+	for _, topic := range topics {
+		c.createTopic(topic)
+		pubs = append(pubs, c.publish("pub-"+topic, topic, wide, "-K", ":", "--rate", "4MB/s"))
+	}
+	pubs[0].awaitMore(1000)
+	joined := c.newBroker("broker-2")
+	c.brokers = append(c.brokers, joined)
+	joined.start()
+	await(t, "the load is shared", func() error {
+		owned := 0
+		for _, topic := range topics {
+			all, err := c.segments(topic)
+			if err != nil {
+				return err
+			}
+			if all[0].OwnerAddress == joined.addrs.GRPC {
+				owned++
+			}
+		}
+		if owned == 0 {
+			return fmt.Errorf("the broker that joined owns nothing")
+		}
+		return nil
+	})
+	for i, topic := range topics {
+		c.replicasOf(topic, 2)
+		n := pubs[i].finish(0)
+		if text := c.log(pubs[i].name).String(); strings.Count(text, "\n") != 1 {
+			t.Errorf("%s says %q", pubs[i].name, text)
+		}
+		c.readAll("read-"+topic, topic, n).checkAcks(pubs[i].places())
+		causes, longest := c.history(topic)
+		if causes["move"] == 0 {
+			t.Errorf("topic %s: layout versions %v", topic, causes)
+		}
+		t.Logf("topic %s: %v, the longest pause of a change %v", topic, causes, longest)
+	}
+}
