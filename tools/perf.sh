@@ -1,22 +1,58 @@
 #!/usr/bin/env bash
-# Measures the pipe from end to end, in whole processes on this machine: a
-# cluster of one broker, lines published by smq-pub and read back by smq-sub.
+# Measures whole processes on this machine.
 #
-#	tools/perf.sh [STORE-URL]      default: a directory, with fsync
+#	tools/perf.sh [pipe] [STORE-URL]           lines published by smq-pub and read back by smq-sub, one broker
+#	tools/perf.sh latency [STORE-URL]          an open loop of 1,000 messages of 1 KiB a second; a master and three brokers
+#	tools/perf.sh latency-one [STORE-URL]      the same, with all of them in one process
 #
-# Each figure is the median of five runs; the machine's noise is in them.
+# The store is a directory, with fsync, unless a URL is given. Each figure is the
+# median of five runs (RUNS=…), of a minute (DURATION=…) where there is a rate; the
+# machine's noise is in them, so its load is printed too.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+mode=pipe
+case ${1:-} in
+pipe | latency | latency-one) mode=$1 && shift ;;
+esac
 work=$(mktemp -d)
 store=${1:-dir://$work/store}
-go build -o "$work/bin/" ./cmd/smq-admin ./cmd/smq-pub ./cmd/smq-sub
+runs=${RUNS:-5}
+go build -o "$work/bin/" ./cmd/...
 export PATH="$work/bin:$PATH" SMQ_MASTER=127.0.0.1:7399
 
-smq-admin up --brokers 1 --listen "$SMQ_MASTER" --data "$work/data" --store "$store" >"$work/up.log" 2>&1 &
-up=$!
-trap 'kill "$up"; wait "$up"; rm -rf "$work"' EXIT
-until smq-admin broker list -o name --timeout 1s >/dev/null 2>&1; do :; done
+processes=()
+finish() {
+  kill "${processes[@]}" 2>/dev/null && wait "${processes[@]}"
+  rm -rf "$work"
+}
+trap finish EXIT
+
+start() { # PROGRAM ARG… in the background
+  "$@" >>"$work/daemons.log" 2>&1 &
+  processes+=($!)
+}
+
+start_brokers() { # N
+  until [ "$(smq-admin broker list -o name --timeout 1s 2>/dev/null | wc -l)" = "$1" ]; do
+    kill -0 "${processes[@]}" || { cat "$work/daemons.log" >&2; exit 1; }
+  done
+}
+
+up() { # N brokers and a master in one process
+  start smq-admin up --brokers "$1" --listen "$SMQ_MASTER" --data "$work/data" --store "$store"
+  start_brokers "$1"
+}
+
+processes_up() { # N brokers and a master, each a process
+  start smq-master --listen "$SMQ_MASTER" --raft 127.0.0.1:0 --http off --data "$work/data" --store "$store"
+  for ((i = 0; i < $1; i++)); do
+    start smq-broker --listen 127.0.0.1:0 --http off
+  done
+  start_brokers "$1"
+}
+
+median() { sort -n | sed -n "$(((runs + 1) / 2))p"; }
 
 # A line is its number and filler, so that no two are alike.
 lines() { # COUNT BYTES
@@ -34,11 +70,9 @@ seconds() { # prints how long a command takes
 publish() { smq-pub -q "$1" --create <"$2"; }
 readback() { smq-sub -q "$1" --from earliest --until end; }
 
-median() { sort -n | sed -n 3p; }
-
-measure() { # NAME COUNT BYTES
+measure_pipe() { # NAME COUNT BYTES
   lines "$2" "$3" >"$work/$1.txt"
-  for run in 1 2 3 4 5; do
+  for ((run = 1; run <= runs; run++)); do
     seconds publish "$1-$run" "$work/$1.txt" >>"$work/$1.pub"
     seconds readback "$1-$run" >>"$work/$1.sub"
     readback "$1-$run" | cmp - "$work/$1.txt"
@@ -49,6 +83,39 @@ measure() { # NAME COUNT BYTES
   done
 }
 
-echo "store: $store"
-measure 100B 2000000 100
-measure 1KB 300000 1024
+column() { # NAME of a column of CSV; prints its values, one a line
+  awk -F, -v name="$1" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) at = i } $1 == "e2e" { print $at }'
+}
+
+measure_latency() { # ACKS
+  for ((run = 1; run <= runs; run++)); do
+    smq-admin bench e2e --rate 1000/s --size 1KiB --duration "${DURATION:-60s}" --acks "$1" --replicas 2 -o csv >>"$work/$1.csv"
+  done
+  for what in ack delivery; do
+    printf '%-10s %-8s' "$1" "$what"
+    for p in p50 p90 p99 p99_9 max; do
+      printf '  %s %8.3f' "$p" "$(column "${what}_${p}_ms" <"$work/$1.csv" | median)"
+    done
+    echo " ms"
+  done
+}
+
+echo "store: $store; load: $(uptime | sed 's/.*load average: //')"
+case $mode in
+pipe)
+  up 1
+  measure_pipe 100B 2000000 100
+  measure_pipe 1KB 300000 1024
+  ;;
+latency)
+  processes_up 3
+  ;;&
+latency-one)
+  up 3
+  ;;&
+latency*)
+  measure_latency stored
+  measure_latency replicated
+  ;;
+esac
+echo "load: $(uptime | sed 's/.*load average: //')"
