@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seaweedmq/smq/lib/registry"
 	"github.com/seaweedmq/smq/lib/rpc"
 	"github.com/seaweedmq/smq/lib/smq"
 	"github.com/seaweedmq/smq/lib/smqpb"
@@ -201,9 +202,17 @@ func TestOnlyWaitingMastersAreAdded(t *testing.T) {
 		nodes := w.startAll(w.threeDirs())
 		solo(w, nil) // at m:1
 		others := w.startAll(map[string]string{"o1": t.TempDir(), "o2": t.TempDir(), "o3": t.TempDir()})
+		headless := w.startAll(map[string]string{"h1": t.TempDir(), "h2": t.TempDir(), "h3": t.TempDir()})
+		pass(2 * time.Second)
+		w.lose(headless, headless["h2"])
+		w.lose(headless, headless["h3"])
+		pass(5 * time.Second)
 		founding := w.startMember("p1", map[string]string{"p1": t.TempDir(), "p2": "", "p3": ""}, nil)
+		if resp, err := w.add(nodes, "m:1"); err == nil || !strings.Contains(err.Error(), "runs by itself") {
+			t.Errorf("add m:1: %v, %v", resp, err)
+		}
 		for address, want := range map[string]error{
-			"m:1": smq.ErrConflict, "o1:1": smq.ErrConflict, founding.config.Advertise: smq.ErrConflict,
+			"m:1": smq.ErrConflict, "o1:1": smq.ErrConflict, "h1:1": smq.ErrConflict, founding.config.Advertise: smq.ErrConflict,
 			"nobody:1": smq.ErrTimeout, "no port": smq.ErrInvalid,
 		} {
 			if resp, err := w.add(nodes, address); !errors.Is(err, want) || !strings.Contains(err.Error(), address) {
@@ -221,6 +230,14 @@ func TestAMasterThatDoesNotCatchUpIsNoMember(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		nodes := w.startAll(w.threeDirs())
 		n := w.startJoining("m4", t.TempDir())
+		// What an attempt that was cut short left says nothing of this one.
+		r, err := w.leader(nodes).leading()
+		if err == nil {
+			err = r.setMaster(registry.Master{ID: "m4:2", Address: "m4:1"})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 		w.net.mu.Lock()
 		hidden := w.net.listeners["m4:2"]
 		delete(w.net.listeners, "m4:2")
@@ -287,6 +304,7 @@ func TestARemovedMasterComesBack(t *testing.T) {
 		}
 		w.lose(nodes, lost)
 		w.mustRemove(nodes, lost.config.RaftAdvertise, false)
+		pass(time.Minute) // the leading one does not try to tell it any more
 		term := w.leader(nodes).Info().GetRaftTerm()
 		again := w.startMember(lost.name, dirs, nil)
 		<-again.Done()

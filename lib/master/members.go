@@ -222,6 +222,8 @@ func (m *Master) spare(ctx context.Context, target *smqpb.MasterInfo, force bool
 		after.well--
 	}
 	switch {
+	case before.margin() < 0: // an election is under way
+		return fmt.Errorf("%w: most of the masters do not follow this one", smq.ErrUnavailable)
 	case after.margin() < 0:
 		var away []string
 		for i, v := range voters {
