@@ -51,7 +51,7 @@ func (b *bed) detail(topicName string) *smqpb.TopicDetail {
 	b.t.Helper()
 	w := b.watch(&smqpb.WatchRequest{Topic: topicName})
 	defer w.stop()
-	return (<-w.updates).GetDetail()
+	return w.next(b.t).GetDetail()
 }
 
 // rates are the partitions' loads in bytes as a watcher of the topic is told.
@@ -179,6 +179,11 @@ func TestSuccessorsInheritLoads(t *testing.T) {
 		loads := b.detail("t").GetLoads()
 		if len(loads) != 2 || loads[0].GetBytesPerSecond() != 1000 || loads[1].GetBytesPerSecond() != 6000 {
 			b.t.Fatalf("loads: %v", loads)
+		}
+		w := b.watch(&smqpb.WatchRequest{Topics: true})
+		defer w.stop()
+		if s := w.next(b.t).GetTopics()[0]; s.GetBytesPerSecond() != 7000 {
+			b.t.Errorf("the topic: %v", s)
 		}
 		resp, err := b.leader.ListVersions(b.t.Context(), &smqpb.ListVersionsRequest{Topic: "t", After: 2})
 		if err != nil || len(resp.GetVersions()) != 1 {

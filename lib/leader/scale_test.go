@@ -2,6 +2,7 @@ package leader_test
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/seaweedmq/smq/lib/catalog"
@@ -122,16 +123,23 @@ func TestTopicsThatDoNotScale(t *testing.T) {
 	}
 }
 
-// What a broker told before it fell silent is not acted on for long.
+// What a broker told before it fell silent is not acted on.
 func TestLoadsGrowOld(t *testing.T) {
 	bubble(t, []string{"a", "b"}, func(b *bed) {
 		c := b.create("t", 8)
 		b.publish("t", 1, "one")
-		b.rush(time.Second, map[catalog.Config]map[int32]float64{c: even(8, 6e6)})
-		// The others go on.
-		b.rush(time.Minute, map[catalog.Config]map[int32]float64{c: even(8, 6e6)}, "a")
-		if n := count(b.causes(c), layout.Split); n > 1 {
-			b.t.Errorf("%d splits", n)
+		_, err := b.alter(&smqpb.AlterTopicRequest{Scaling: &smqpb.Scaling{MaxSegments: 1}})
+		wantErr(b.t, "alter", err, nil)
+		loads := map[catalog.Config]map[int32]float64{c: even(8, 6e6)}
+		b.rush(10*time.Second, loads)
+		b.rush(10*time.Second, loads, "a")
+		_, err = b.alter(&smqpb.AlterTopicRequest{Reset_: []string{"max_segments"}})
+		wantErr(b.t, "alter", err, nil)
+		b.rush(time.Minute, loads, "a")
+		b.wantCauses(c)
+		b.rush(time.Minute, loads)
+		if n := count(b.causes(c), layout.Split); n == 0 {
+			b.t.Error("it is not split when its owner reports again")
 		}
 	})
 }
@@ -146,6 +154,37 @@ func TestNotesAreTold(t *testing.T) {
 		b.rush(time.Minute, map[catalog.Config]map[int32]float64{c: even(8, 6e6)})
 		if notes := b.detail("t").GetNotes(); len(notes) != 1 {
 			b.t.Errorf("notes: %q", notes)
+		}
+	})
+}
+
+// A dead broker's segments go to the others by what they bring.
+func TestFailoverSpreadsTheLoad(t *testing.T) {
+	bubble(t, []string{"a", "b", "c"}, func(b *bed) {
+		for _, name := range []string{"b", "c"} {
+			b.at(name).draining = true
+		}
+		b.leader.SetBrokers(b.brokers())
+		rates := make(map[catalog.Config]map[int32]float64)
+		for _, name := range []string{"t", "u", "v", "w"} {
+			c := b.create(name, 8)
+			b.publish(name, 1, "one")
+			rates[c] = even(8, 1e3)
+			if name == "v" {
+				rates[c] = even(8, 1e6)
+			}
+		}
+		b.rush(time.Second, rates)
+		for _, name := range []string{"b", "c"} {
+			b.at(name).draining = false
+		}
+		b.kill("a")
+		synctest.Wait()
+		heavy := b.live("v", 1)[0].GetOwner()
+		for _, name := range []string{"t", "u", "w"} {
+			if owner := b.live(name, 1)[0].GetOwner(); owner == heavy || owner == string(id("a")) {
+				b.t.Errorf("%s went to %s, the heavy one to %s", name, owner, heavy)
+			}
 		}
 	})
 }

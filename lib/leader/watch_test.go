@@ -54,12 +54,36 @@ func (b *bed) watch(req *smqpb.WatchRequest) *watched {
 	return w
 }
 
+// next is the next update, which has to come some time.
+func (w *watched) next(t *testing.T) *smqpb.WatchUpdate {
+	t.Helper()
+	select {
+	case u := <-w.updates:
+		return u
+	case <-time.After(10 * time.Minute):
+		t.Fatal("nothing is told")
+		return nil
+	}
+}
+
+// ended is why the watch ended, which it has to some time.
+func (w *watched) ended(t *testing.T) error {
+	t.Helper()
+	select {
+	case err := <-w.end:
+		return err
+	case <-time.After(10 * time.Minute):
+		t.Fatal("the watch goes on")
+		return nil
+	}
+}
+
 // snapshot is what is sent up to the update that makes it complete.
 func (w *watched) snapshot(t *testing.T) []*smqpb.WatchUpdate {
 	t.Helper()
 	var all []*smqpb.WatchUpdate
 	for {
-		u := <-w.updates
+		u := w.next(t)
 		if u.GetReset_() != (len(all) == 0) {
 			t.Fatalf("update %d of a snapshot: reset is %v", len(all), u.GetReset_())
 		}
@@ -109,7 +133,7 @@ func TestWatchTopics(t *testing.T) {
 		begin := time.Now()
 		b.publish("ns/t0007", 1, "one")
 		b.publish("other/t", 1, "one")
-		u := <-w.updates
+		u := w.next(b.t)
 		if len(u.GetTopics()) != 1 || u.GetTopics()[0].GetTopic() != "ns/t0007" || u.GetTopics()[0].GetLayoutVersion() != 2 {
 			b.t.Errorf("got %v", u)
 		}
@@ -121,17 +145,17 @@ func TestWatchTopics(t *testing.T) {
 		if _, err := b.leader.AlterTopic(b.t.Context(), &smqpb.AlterTopicRequest{Topic: "ns/t0009", Scaling: &smqpb.Scaling{Mode: "off"}}); err != nil {
 			b.t.Fatal(err)
 		}
-		if u := <-w.updates; len(u.GetTopics()) != 1 || u.GetTopics()[0].GetMode() != "off" {
+		if u := w.next(b.t); len(u.GetTopics()) != 1 || u.GetTopics()[0].GetMode() != "off" {
 			b.t.Errorf("got %v", u)
 		}
 		if _, err := b.leader.DeleteTopic(b.t.Context(), &smqpb.DeleteTopicRequest{Topic: "ns/t0009"}); err != nil {
 			b.t.Fatal(err)
 		}
-		if u := <-w.updates; len(u.GetRemovedTopics()) != 1 || u.GetRemovedTopics()[0] != "ns/t0009" || len(u.GetTopics()) != 0 {
+		if u := w.next(b.t); len(u.GetRemovedTopics()) != 1 || u.GetRemovedTopics()[0] != "ns/t0009" || len(u.GetTopics()) != 0 {
 			b.t.Errorf("got %v", u)
 		}
 		b.create("ns/t0009", 4)
-		if u := <-w.updates; len(u.GetTopics()) != 1 || u.GetTopics()[0].GetPartitions() != 4 {
+		if u := w.next(b.t); len(u.GetTopics()) != 1 || u.GetTopics()[0].GetPartitions() != 4 {
 			b.t.Errorf("got %v", u)
 		}
 		w.quiet(b.t)
@@ -152,8 +176,8 @@ func TestASlowWatcher(t *testing.T) {
 			b.reportLoads(a.loadReport(false, loadOf(c, s, map[int32]float64{1: float64(i + 1)})))
 			<-time.After(time.Second)
 		}
-		<-w.updates // under way since the first
-		if u := <-w.updates; len(u.GetTopics()) != 1 || u.GetTopics()[0].GetBytesPerSecond() != 100 {
+		w.next(b.t) // under way since the first
+		if u := w.next(b.t); len(u.GetTopics()) != 1 || u.GetTopics()[0].GetBytesPerSecond() != 100 {
 			b.t.Errorf("got %v", u)
 		}
 		w.quiet(b.t)
@@ -204,19 +228,19 @@ func TestWatchATopic(t *testing.T) {
 		}
 		w.quiet(b.t)
 		c := b.create("t", 8)
-		if u := <-w.updates; u.GetDetail().GetConfig().GetTopicId() != string(c.ID) || u.GetDetail().GetScaling().GetMaxSegments() != 64 {
+		if u := w.next(b.t); u.GetDetail().GetConfig().GetTopicId() != string(c.ID) || u.GetDetail().GetScaling().GetMaxSegments() != 64 {
 			b.t.Fatalf("got %v", u)
 		}
 		b.create("u", 8)
 		w.quiet(b.t)
 		b.publish("t", 1, "one")
-		if u := <-w.updates; u.GetDetail().GetLayout().GetCause() != "assign" {
+		if u := w.next(b.t); u.GetDetail().GetLayout().GetCause() != "assign" {
 			b.t.Fatalf("got %v", u)
 		}
 		if _, err := b.leader.DeleteTopic(b.t.Context(), &smqpb.DeleteTopicRequest{Topic: "t"}); err != nil {
 			b.t.Fatal(err)
 		}
-		if u := <-w.updates; !u.GetDetail().GetMissing() {
+		if u := w.next(b.t); !u.GetDetail().GetMissing() {
 			b.t.Fatalf("got %v", u)
 		}
 		w.quiet(b.t)
@@ -243,7 +267,7 @@ func TestWatchEvents(t *testing.T) {
 		}
 		b.publish("ns/t", 1, "one")
 		for _, w := range []*watched{w, late} {
-			if e := (<-w.updates).GetEvents(); len(e) != 1 || e[0].GetCause() != "assign" || e[0].GetVersion() != 2 {
+			if e := w.next(b.t).GetEvents(); len(e) != 1 || e[0].GetCause() != "assign" || e[0].GetVersion() != 2 {
 				b.t.Fatalf("got %v", e)
 			}
 		}
@@ -251,7 +275,7 @@ func TestWatchEvents(t *testing.T) {
 			b.t.Fatal(err)
 		}
 		for _, w := range []*watched{w, late} {
-			e := (<-w.updates).GetEvents()
+			e := w.next(b.t).GetEvents()
 			if len(e) != 1 || e[0].GetCause() != "split" || len(e[0].GetSealed()) != 1 || len(e[0].GetOpened()) != 2 || e[0].GetSegments() != 2 || e[0].GetReason() != "by hand" {
 				b.t.Fatalf("got %v", e)
 			}
@@ -261,7 +285,7 @@ func TestWatchEvents(t *testing.T) {
 			b.t.Fatal(err)
 		}
 		for _, w := range []*watched{w, late} {
-			if e := (<-w.updates).GetEvents(); len(e) != 1 || len(e[0].GetOpened()) != 2 || e[0].GetOpened()[0].GetLo() != 3 || e[0].GetSegments() != 3 {
+			if e := w.next(b.t).GetEvents(); len(e) != 1 || len(e[0].GetOpened()) != 2 || e[0].GetOpened()[0].GetLo() != 3 || e[0].GetSegments() != 3 {
 				b.t.Fatalf("got %v", e)
 			}
 		}
@@ -269,7 +293,7 @@ func TestWatchEvents(t *testing.T) {
 			b.t.Fatal(err)
 		}
 		for _, w := range []*watched{w, late} {
-			if e := (<-w.updates).GetEvents(); len(e) != 1 || !e[0].GetDeleted() {
+			if e := w.next(b.t).GetEvents(); len(e) != 1 || !e[0].GetDeleted() {
 				b.t.Fatalf("got %v", e)
 			}
 			w.quiet(b.t)
@@ -286,7 +310,7 @@ func TestWatchBrokers(t *testing.T) {
 		}
 		w.quiet(b.t)
 		b.kill("b")
-		if c := (<-w.updates).GetCluster(); !c.GetBrokers()[1].GetSilent() {
+		if c := w.next(b.t).GetCluster(); !c.GetBrokers()[1].GetSilent() {
 			b.t.Fatalf("got %v", c)
 		}
 		w.quiet(b.t)
@@ -320,7 +344,7 @@ func TestWatchTheMasters(t *testing.T) {
 		}
 		begin := time.Now()
 		b.create("t", 1)
-		if u := <-w.updates; len(u.GetTopics()) != 1 || u.GetCluster() != nil || time.Since(begin) > 100*time.Millisecond {
+		if u := w.next(b.t); len(u.GetTopics()) != 1 || u.GetCluster() != nil || time.Since(begin) > 100*time.Millisecond {
 			t.Errorf("after %v: %v", time.Since(begin), u)
 		}
 	})
@@ -348,7 +372,7 @@ func TestAWatchEndsWithTheLead(t *testing.T) {
 				w.snapshot(b.t)
 				begin := time.Now()
 				end(b)
-				wantErr(b.t, "the watch", <-w.end, smq.ErrNotLeader)
+				wantErr(b.t, "the watch", w.ended(b.t), smq.ErrNotLeader)
 				if waited := time.Since(begin); waited > 100*time.Millisecond {
 					b.t.Errorf("it ended after %v", waited)
 				}
@@ -392,7 +416,7 @@ func TestWatchRefuses(t *testing.T) {
 	bubble(t, []string{"a"}, func(b *bed) {
 		for _, req := range []*smqpb.WatchRequest{{Topic: "a/b/c"}, {Namespace: "a/b"}} {
 			w := b.watch(req)
-			wantErr(b.t, req.String(), <-w.end, smq.ErrInvalid)
+			wantErr(b.t, req.String(), w.ended(b.t), smq.ErrInvalid)
 			w.stop()
 		}
 	})
