@@ -156,13 +156,14 @@ func (b *Broker) tellLoads(ctx context.Context, r *reporter) {
 		return
 	}
 	for range 2 {
-		answer, err := b.sendLoads(ctx, to, r.next(to, own.rates()))
+		report := r.next(to, own.rates())
+		answer, err := b.sendLoads(ctx, to, report)
 		if err != nil {
 			b.log.Debug("the leader does not take the loads", "leader", to.address, "err", err)
 			return
 		}
-		if r.full = answer.GetSendFull(); !r.full {
-			return
+		if r.full = answer.GetSendFull(); !r.full || report.GetFull() {
+			return // or it does not know this broker yet: next time
 		}
 	}
 }

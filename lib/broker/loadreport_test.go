@@ -197,6 +197,7 @@ type listening struct {
 	Leading
 	heard []*smqpb.ReportLoadsRequest
 	err   error
+	deaf  bool // it wants all, whatever it is told
 	audience
 }
 
@@ -205,7 +206,7 @@ func (l *listening) ReportLoads(_ context.Context, r *smqpb.ReportLoadsRequest) 
 	if l.err != nil {
 		return nil, l.err
 	}
-	return &smqpb.ReportLoadsResponse{SendFull: l.hear(r)}, nil
+	return &smqpb.ReportLoadsResponse{SendFull: l.hear(r) || l.deaf}, nil
 }
 
 // A broker that leads tells itself, and all at once if it has forgotten. Failures
@@ -247,6 +248,14 @@ func TestTheLeaderReportsToItself(t *testing.T) {
 	if got := tell(); len(l.heard) != 2 || !got.GetFull() {
 		t.Errorf("a leader that has forgotten was told %v", l.heard)
 	}
+	l.deaf = true
+	if tell(); len(l.heard) != 2 {
+		t.Errorf("a leader that takes nothing was told %v", l.heard)
+	}
+	if got := tell(); len(l.heard) != 1 || !got.GetFull() {
+		t.Errorf("a leader that takes nothing was told %v", l.heard)
+	}
+	l.deaf = false
 	m.observe(&smqpb.ClusterInfo{Leader: &smqpb.LeaderInfo{Broker: string(m.id), Term: 2}})
 	l.audience = audience{}
 	if got := tell(); len(l.heard) != 1 || !got.GetFull() || got.GetSequence() != 1 {
