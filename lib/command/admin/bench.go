@@ -15,6 +15,7 @@ import (
 	"github.com/seaweedmq/smq/lib/cli"
 	"github.com/seaweedmq/smq/lib/client"
 	"github.com/seaweedmq/smq/lib/command/connect"
+	"github.com/seaweedmq/smq/lib/command/scaling"
 	"github.com/seaweedmq/smq/lib/record"
 	"github.com/seaweedmq/smq/lib/smq"
 	"github.com/seaweedmq/smq/lib/smqpb"
@@ -154,12 +155,12 @@ func (o *benchFlags) parse(f *pflag.FlagSet) (p benchPlan, err error) {
 		Duration: time.Duration(o.duration), Warmup: time.Duration(o.warmup), Settle: time.Duration(o.settle),
 	}
 	if o.rate != "" {
-		v, err := parseSpeed(o.rate)
+		v, err := scaling.ParseSpeed(o.rate)
 		if err != nil {
 			return p, cli.Usagef("--rate %w", err)
 		}
-		if p.options.Rate = v.perSecond; v.bytes {
-			p.options.Rate = v.perSecond / float64(max(o.size, 1))
+		if p.options.Rate = v.PerSecond; v.Bytes {
+			p.options.Rate = v.PerSecond / float64(max(o.size, 1))
 		}
 	}
 	switch {

@@ -10,22 +10,6 @@ import (
 	"github.com/seaweedmq/smq/lib/smqpb"
 )
 
-func TestSpeeds(t *testing.T) {
-	for text, want := range map[string]speed{
-		"50000msg/s": {50000, false}, "50000/s": {50000, false}, "0.5 msg/s": {0.5, false}, "1e3/s": {1000, false},
-		"20MB/s": {20e6, true}, "20MiB/s": {20 << 20, true}, "1.5k/s": {1536, true}, "7B/s": {7, true},
-	} {
-		if got, err := parseSpeed(text); got != want || err != nil {
-			t.Errorf("%s: %v, %v", text, got, err)
-		}
-	}
-	for _, text := range []string{"", "/s", "20MB", "50000", "0/s", "-1/s", "20MBmsg/s", "x/s", "NaN/s", "Inf/s", "1/m"} {
-		if got, err := parseSpeed(text); err == nil {
-			t.Errorf("%q is %v", text, got)
-		}
-	}
-}
-
 func TestRatesForPeople(t *testing.T) {
 	for rate, want := range map[float64]string{0: "0B/s", 999: "999B/s", 1000: "1kB/s", 20e6: "20MB/s", 19_949_000: "19.9MB/s", 999.96e3: "1MB/s", 3.2e15: "3200TB/s"} {
 		if got := byteRate(rate); got != want {
@@ -82,7 +66,7 @@ func TestScalingUsage(t *testing.T) {
 		"--scaling on":       `mode of scaling "on" is not one of off, manual, auto`,
 		"--split-above 20MB": `--split-above "20MB" is not a rate`,
 		"--split-above 20MB/s --split-above 1B/s": "--split-above 1B/s: only one rate",
-		"--min-segments 0":                        "--min-segments 0: the least is 1; topic alter --reset min-segments",
+		"--min-segments 0":                        "--min-segments 0: the least is 1",
 		"--cool-down 0s":                          "--cool-down 0s: the least is 1ms",
 		"--min-segments 3 --max-segments 2":       "--min-segments 3 is above --max-segments 2",
 		"--replicas 6":                            "--replicas 6: a topic has 1 to 5",

@@ -12,6 +12,7 @@ import (
 	"github.com/seaweedmq/smq/lib/cli"
 	"github.com/seaweedmq/smq/lib/client"
 	"github.com/seaweedmq/smq/lib/command/connect"
+	"github.com/seaweedmq/smq/lib/command/scaling"
 	"github.com/seaweedmq/smq/lib/smq"
 )
 
@@ -23,7 +24,7 @@ func newTopic(e *cli.Env) *cobra.Command {
 
 func newTopicCreate(e *cli.Env) *cobra.Command {
 	var options client.TopicOptions
-	var scaling scalingFlags
+	var flags scaling.Flags
 	var ifNotExists bool
 	cmd := &cobra.Command{
 		Use:   "create TOPIC…",
@@ -43,7 +44,7 @@ cluster's default.`,
 			if err != nil {
 				return err
 			}
-			if options.Scaling, err = scaling.parse(cmd.Flags()); err != nil {
+			if options.Scaling, err = flags.Parse(cmd.Flags()); err != nil {
 				return err
 			}
 			if err := checkReplicas(cmd.Flags(), options.Replicas); err != nil {
@@ -57,7 +58,7 @@ cluster's default.`,
 	cmd.Flags().Int32Var(&options.Partitions, "partitions", smq.DefaultPartitions, "`N` partitions, 1 to 1000000")
 	cmd.Flags().StringVar(&options.Key, "key", "key", "`SOURCE` of the partition key: key, header:NAME or json:PATH")
 	cmd.Flags().Int32Var(&options.Replicas, "replicas", 0, "`N` brokers hold what is not stored yet, 1 to 5, if so many live (default 2)")
-	scaling.register(cmd)
+	flags.Register(cmd)
 	cmd.Flags().BoolVar(&ifNotExists, "if-not-exists", false, "a topic that exists is a success")
 	return cmd
 }

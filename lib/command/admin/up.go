@@ -17,6 +17,8 @@ import (
 	"github.com/seaweedmq/smq/lib/command/daemon"
 	"github.com/seaweedmq/smq/lib/command/local"
 	"github.com/seaweedmq/smq/lib/command/node"
+	"github.com/seaweedmq/smq/lib/command/scaling"
+	"github.com/seaweedmq/smq/lib/layout"
 	"github.com/seaweedmq/smq/lib/smq"
 )
 
@@ -29,6 +31,7 @@ type upOptions struct {
 	data     string
 	memory   cli.Size
 	drain    cli.Duration
+	scaling  scaling.Flags
 	addrFile string
 	pprof    bool
 }
@@ -50,7 +53,11 @@ here an ack means that a message is stored, but for topics made with --replicas.
   smq-admin up --listen 127.0.0.1:0 --addr-file cluster.addr`,
 		Args: cli.Args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return up(cmd.Context(), e, o)
+			policy, err := o.scaling.Policy(cmd.Flags())
+			if err != nil {
+				return err
+			}
+			return up(cmd.Context(), e, o, policy)
 		},
 	}
 	f := cmd.Flags()
@@ -63,6 +70,7 @@ here an ack means that a message is stored, but for topics made with --replicas.
 	f.Var(&o.drain, "drain-timeout", "how long a stop in good order may take")
 	f.StringVar(&o.addrFile, "addr-file", "", "write the addresses to `FILE` once ready (JSON if it ends in .json)")
 	f.BoolVar(&o.pprof, "pprof", false, "serve /debug/pprof by HTTP too")
+	o.scaling.Register(cmd)
 	e.AddLogFlag(cmd)
 	return cmd
 }
@@ -71,7 +79,7 @@ here an ack means that a message is stored, but for topics made with --replicas.
 // so.
 const upTimeout = time.Minute
 
-func up(ctx context.Context, e *cli.Env, o *upOptions) error {
+func up(ctx context.Context, e *cli.Env, o *upOptions, policy layout.Policy) error {
 	if o.brokers < 1 {
 		return cli.Usagef("--brokers %d: the least is 1", o.brokers)
 	}
@@ -102,7 +110,7 @@ func up(ctx context.Context, e *cli.Env, o *upOptions) error {
 	registry := daemon.NewRegistry()
 	cluster, err := startLocal(ctx, local.Options{
 		Listener: listener, Brokers: o.brokers, StoreURL: o.store, DataDir: data,
-		Memory: int64(o.memory), Logger: logger, MasterLogger: masterLogger.With("part", "master"), Registerer: registry,
+		Memory: int64(o.memory), Scaling: policy, Logger: logger, MasterLogger: masterLogger.With("part", "master"), Registerer: registry,
 	})
 	if errors.Is(err, smq.ErrConflict) {
 		err = fmt.Errorf("%w; stop that one first, or give this one a --data and a --store of its own", err)

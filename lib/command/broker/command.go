@@ -18,6 +18,8 @@ import (
 	"github.com/seaweedmq/smq/lib/command/connect"
 	"github.com/seaweedmq/smq/lib/command/daemon"
 	"github.com/seaweedmq/smq/lib/command/node"
+	"github.com/seaweedmq/smq/lib/command/scaling"
+	"github.com/seaweedmq/smq/lib/layout"
 	"github.com/seaweedmq/smq/lib/smq"
 )
 
@@ -30,6 +32,9 @@ is no authentication yet. SIGTERM drains it: its segments move to other brokers,
 then it ends, with success; a second one stops it at once, as if it were killed.
 Nothing that is acked depends on it.
 
+Any broker may be named the leader. --replicas, --scaling and what follows it are for
+topics that do not say otherwise, while it leads: give them to all brokers alike.
+
 ` + cli.ExitCodes
 
 const examples = `  smq-broker --master a:7300,b:7300,c:7300 --listen :7310
@@ -41,6 +46,7 @@ type options struct {
 	listen, advertise, http string
 	rack                    string
 	replicas                int
+	scaling                 scaling.Flags
 	memory                  cli.Size
 	drain                   cli.Duration
 	addrFile                string
@@ -57,7 +63,11 @@ func New(e *cli.Env) *cobra.Command {
 		Example: examples,
 		Args:    cli.Args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return run(cmd.Context(), e, o)
+			policy, err := o.scaling.Policy(cmd.Flags())
+			if err != nil {
+				return err
+			}
+			return run(cmd.Context(), e, o, policy)
 		},
 	}
 	f := cmd.Flags()
@@ -70,6 +80,7 @@ func New(e *cli.Env) *cobra.Command {
 	f.Var(&o.drain, "drain-timeout", "on SIGTERM, how long segments may take to move")
 	f.StringVar(&o.addrFile, "addr-file", "", "write the addresses to `FILE` once ready (JSON if it ends in .json)")
 	f.BoolVar(&o.pprof, "pprof", false, "serve /debug/pprof by HTTP too")
+	o.scaling.Register(cmd)
 	e.AddMasterFlag(cmd)
 	e.AddTimeoutFlag(cmd, 0, "give up when it is not ready after this long; 0: never")
 	e.AddLogFlag(cmd)
@@ -88,7 +99,7 @@ const (
 // size must fit into its half for buffers several times.
 const minMemory = 128 << 20
 
-func run(ctx context.Context, e *cli.Env, o *options) error {
+func run(ctx context.Context, e *cli.Env, o *options, policy layout.Policy) error {
 	if o.memory < minMemory {
 		return cli.Usagef("--memory %v: the least is %s", &o.memory, cli.FormatSize(minMemory))
 	}
@@ -127,7 +138,7 @@ func run(ctx context.Context, e *cli.Env, o *options) error {
 
 	b, err := start(ctx, e, node.BrokerOptions{
 		Masters: e.Flags.Masters, Listener: grpc, Advertise: advertise, HTTPAddress: httpAddress,
-		Rack: o.rack, Memory: int64(o.memory), Replicas: o.replicas, Logger: logger, Registerer: registry,
+		Rack: o.rack, Memory: int64(o.memory), Replicas: o.replicas, Scaling: policy, Logger: logger, Registerer: registry,
 	})
 	if err != nil {
 		return unlessSignalled(ctx, err)

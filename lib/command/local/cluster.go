@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/seaweedmq/smq/lib/command/node"
+	"github.com/seaweedmq/smq/lib/layout"
 	"github.com/seaweedmq/smq/lib/master"
 )
 
@@ -22,10 +23,12 @@ import (
 type Options struct {
 	Listener net.Listener // of the master
 	Brokers  int
-	StoreURL string       // empty: a directory below DataDir
-	DataDir  string       // for the master's state, and the store
-	Memory   int64        // of each broker
-	Logger   *slog.Logger // of the brokers
+	StoreURL string // empty: a directory below DataDir
+	DataDir  string // for the master's state, and the store
+	Memory   int64  // of each broker
+	// Scaling is for topics that do not say; what is 0 is layout.DefaultPolicy's.
+	Scaling layout.Policy
+	Logger  *slog.Logger // of the brokers
 	// MasterLogger is apart, because a master warns of every election, also of
 	// that which makes it the only one.
 	MasterLogger *slog.Logger
@@ -106,8 +109,8 @@ func startBroker(ctx context.Context, master, name string, o Options) (*node.Bro
 		Masters: []string{master}, Listener: l, Advertise: l.Addr().String(), Memory: o.Memory,
 		// The brokers are one process, and die together: there is no safety in
 		// their numbers.
-		Replicas: 1,
-		Logger:   o.Logger.With("part", "broker-"+name),
+		Replicas: 1, Scaling: o.Scaling,
+		Logger: o.Logger.With("part", "broker-"+name),
 	}
 	if o.Registerer != nil {
 		options.Registerer = prometheus.WrapRegistererWith(prometheus.Labels{"broker": name}, o.Registerer)

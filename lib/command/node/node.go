@@ -16,6 +16,7 @@ import (
 
 	"github.com/seaweedmq/smq/lib/broker"
 	"github.com/seaweedmq/smq/lib/cli"
+	"github.com/seaweedmq/smq/lib/layout"
 	"github.com/seaweedmq/smq/lib/leader"
 	"github.com/seaweedmq/smq/lib/master"
 	"github.com/seaweedmq/smq/lib/rpc"
@@ -128,7 +129,8 @@ type BrokerOptions struct {
 	HTTPAddress string
 	Rack        string
 	Memory      int64
-	Replicas    int // of topics that do not say, when it leads; 0: catalog.DefaultReplicas
+	Replicas    int           // of topics that do not say, when it leads; 0: catalog.DefaultReplicas
+	Scaling     layout.Policy // of topics that do not say, when it leads; what is 0 is layout.DefaultPolicy's
 	Logger      *slog.Logger
 	Registerer  prometheus.Registerer
 }
@@ -162,7 +164,7 @@ func StartBroker(ctx context.Context, o BrokerOptions) (*Broker, error) {
 			return leader.Start(leader.Config{
 				Store: l.Store, Self: l.Self, Term: l.Term, Brokers: l.Brokers, Peer: l.Peer, Cluster: l.Masters,
 				Logger: l.Logger, Metrics: metrics,
-				Replicas: o.Replicas,
+				Replicas: o.Replicas, Scaling: o.Scaling,
 			})
 		},
 	})
