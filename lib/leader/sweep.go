@@ -76,6 +76,7 @@ func (l *Leader) sweepTopic(ctx context.Context, name smq.Topic) error {
 	if l.known(name) != nil {
 		return nil
 	}
+	deletions := l.deletions.Load()
 	// In this order: see catalog.RemoveIncarnation.
 	ids, err := catalog.Incarnations(ctx, l.Store, name)
 	if err != nil {
@@ -103,7 +104,10 @@ func (l *Leader) sweepTopic(ctx context.Context, name smq.Topic) error {
 	if e.Deleted {
 		return nil
 	}
-	_, err = l.topic(ctx, name, "")
+	t, err := l.readLayout(ctx, e.Config)
+	if err == nil && !l.remember(t, deletions) {
+		_, err = l.topic(ctx, name, "")
+	}
 	return err
 }
 

@@ -148,7 +148,12 @@ func (l *Leader) read(ctx context.Context, name smq.Topic) (*topic, error) {
 	if err != nil {
 		return nil, err
 	}
-	lay, found, err := catalog.Latest(ctx, l.Store, name, c.ID, 0)
+	return l.readLayout(ctx, c)
+}
+
+// readLayout is the topic of the configuration with its newest layout.
+func (l *Leader) readLayout(ctx context.Context, c catalog.Config) (*topic, error) {
+	lay, found, err := catalog.Latest(ctx, l.Store, c.Topic, c.ID, 0)
 	if err == nil && !found {
 		lay, err = l.firstVersion(ctx, c)
 	}
