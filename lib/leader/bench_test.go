@@ -23,7 +23,7 @@ func fillStore(tb testing.TB, st store.Store, topics int) (all []catalog.Config,
 		brokers = append(brokers, layout.Broker{ID: id(name), Address: name + ":7310"})
 	}
 	for i := range topics {
-		c := catalog.Config{Topic: smq.Topic{Namespace: "ns", Name: fmt.Sprintf("t%05d", i)}, ID: smq.NewTopicID(), Partitions: 64, CreatedMS: 1}
+		c := catalog.Config{Topic: smq.Topic{Namespace: "ns", Name: fmt.Sprintf("t%05d", i)}, ID: smq.NewTopicID(), Partitions: 64, Replicas: 1, CreatedMS: 1}
 		err := catalog.Create(tb.Context(), st, c)
 		first, _ := layout.New(c.Partitions, layout.Stamp{Leader: "an earlier one"})
 		next, nerr := first.Next(layout.Replace(layout.Assign, []layout.Sealed{layout.EmptyOf(first.Segments[0])}, []layout.Member{brokers[i%3].Member()}), first.Stamp)

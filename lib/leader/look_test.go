@@ -18,7 +18,7 @@ func BenchmarkLook(b *testing.B) {
 	defer l.Stop()
 	now := time.Now()
 	for i := range 10_000 {
-		c := catalog.Config{Topic: smq.Topic{Namespace: "ns", Name: fmt.Sprint(i)}, ID: smq.TopicID(fmt.Sprint(i)), Partitions: 64}
+		c := catalog.Config{Topic: smq.Topic{Namespace: "ns", Name: fmt.Sprint(i)}, ID: smq.TopicID(fmt.Sprint(i)), Partitions: 64, Replicas: 1}
 		first, _ := layout.New(c.Partitions, layout.Stamp{})
 		lay, err := first.Next(layout.Replace(layout.Assign, []layout.Sealed{layout.EmptyOf(first.Segments[0])}, []layout.Member{brokers[i%2].Member()}), layout.Stamp{})
 		if err != nil {
