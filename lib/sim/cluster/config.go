@@ -26,14 +26,15 @@ type config struct {
 	breaks      int // of all connections of a process
 	faults      int // percent of what the seed asks for
 	giveUps     int // 1: publishers give messages up after some seconds
+	changes     int // splits and merges by hand
 }
 
-const configFormat = "seed=%d brokers=%d replicas=%d partitions=%d publishers=%d messages=%d subscribers=%d kills=%d drains=%d cuts=%d breaks=%d faults=%d giveups=%d"
+const configFormat = "seed=%d brokers=%d replicas=%d partitions=%d publishers=%d messages=%d subscribers=%d kills=%d drains=%d cuts=%d breaks=%d faults=%d giveups=%d changes=%d"
 
 // sizes are the fields but for the seed; a life needs one of each of the first
 // six.
 func (c *config) sizes() []*int {
-	return []*int{&c.brokers, &c.replicas, &c.partitions, &c.publishers, &c.messages, &c.subscribers, &c.kills, &c.drains, &c.cuts, &c.breaks, &c.faults, &c.giveUps}
+	return []*int{&c.brokers, &c.replicas, &c.partitions, &c.publishers, &c.messages, &c.subscribers, &c.kills, &c.drains, &c.cuts, &c.breaks, &c.faults, &c.giveUps, &c.changes}
 }
 
 // String is what parseConfig reads.
@@ -79,6 +80,7 @@ func drawConfig(seed uint64) config {
 		c.replicas = 2 + d.IntN(2)
 		c.brokers = c.replicas + d.IntN(2)
 	}
+	c.changes = d.IntN(12)
 	return c
 }
 

@@ -207,6 +207,7 @@ func (l *life) watch(ctx context.Context, clients []*client.Client, checker *sim
 	}
 	l.setTrouble(true)
 	l.chaos(ctx)
+	l.scale(ctx, clients[0])
 	for begin := time.Now(); time.Since(begin) < trouble; {
 		pause(ctx, time.Second)
 		if err := l.check(ctx, checker); err != nil {

@@ -73,6 +73,7 @@ func expectAll(t *testing.T, counts map[string]int) {
 	for _, event := range []string{
 		"acked: stored", "acked: replicated", "unknown", "not stored", "kill", "drain", "cut", "break", "lead", "many segments",
 		"store: drop", "store: full", "store: late", "store: lose", "store: refuse",
+		"split", "merge", "split failed", "merge failed",
 	} {
 		if counts[event] == 0 {
 			t.Errorf("%q never happened; what did is %q", event, slices.Sorted(maps.Keys(counts)))
