@@ -54,9 +54,12 @@ func (m *Model) run(ctx context.Context) error {
 	m.ctx = ctx
 	o := m.o
 	g := &guard{Model: m}
-	p := tea.NewProgram(g, tea.WithContext(ctx), tea.WithInput(o.In), tea.WithOutput(o.Out),
+	p := tea.NewProgram(g, tea.WithInput(o.In), tea.WithOutput(o.Out),
 		tea.WithAltScreen(), tea.WithoutSignalHandler(), tea.WithoutCatchPanics(), tea.WithFPS(30))
 	g.quit = p.Quit
+	// Not by tea.WithContext, which ends a program without waiting for the one
+	// that reads the terminal.
+	defer context.AfterFunc(ctx, p.Quit)()
 	if o.Last != nil {
 		o.Last(func() { _ = p.ReleaseTerminal() }) // the process ends
 	}
@@ -74,7 +77,7 @@ func (m *Model) run(ctx context.Context) error {
 		return g.fault
 	case m.failed != nil:
 		return m.failed
-	case err != nil && cause != nil:
+	case cause != nil:
 		return cause
 	case err != nil:
 		return fmt.Errorf("run the console: %w", err)
