@@ -11,9 +11,10 @@
 //
 // A topic.json is only ever replaced on condition of the version read, never
 // removed: deleting a topic replaces its configuration by a note that it is
-// deleted, creating one of the same name replaces the note. So a process that
-// was paused in the middle of either cannot undo what others did meanwhile, as
-// a late removal would. What remains of a deleted topic is that note.
+// deleted, creating one of the same name replaces the note, altering one replaces
+// its configuration. So a process that was paused in the middle of any of these
+// cannot undo what others did meanwhile, as a late removal would. What remains of
+// a deleted topic is that note.
 //
 // A layout version is created if absent, so of several leaders one writes it,
 // and WriteVersion tells which. The first version may be missing: a topic

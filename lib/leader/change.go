@@ -147,6 +147,9 @@ func (l *Leader) write(ctx context.Context, t *topic, batch []*change) error {
 		if err == nil {
 			l.adopt(t, next)
 			l.Metrics.versions.WithLabelValues(string(next.Cause)).Inc()
+			if next.PauseMS > 0 {
+				l.Metrics.pauseSeconds.WithLabelValues(string(next.Cause)).Observe(float64(next.PauseMS) / 1000)
+			}
 			l.Logger.Info("layout changed", "topic", t.Topic.String(), "version", next.Version, "cause", next.Cause, "reason", next.Reason,
 				"replaced", len(c.Sealed), "by", len(c.Successors), "pause_ms", next.PauseMS)
 			return nil

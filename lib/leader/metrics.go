@@ -7,6 +7,7 @@ type Metrics struct {
 	topics          prometheus.Gauge
 	versions        *prometheus.CounterVec
 	planned         *prometheus.CounterVec
+	pauseSeconds    *prometheus.HistogramVec
 	unclean         prometheus.Counter
 	failoverSeconds prometheus.Histogram
 }
@@ -22,12 +23,15 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			Name: "smq_leader_layout_versions_total", Help: "Layout versions written, by cause."}, []string{"cause"}),
 		planned: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "smq_leader_planned_changes_total", Help: "Splits, merges and moves of segments that were begun, by how they ended."}, []string{"cause", "outcome"}),
+		pauseSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "smq_leader_pause_seconds", Help: "For how long publishers of sealed segments waited for a layout version, as far as the leader can tell, by its cause.",
+			Buckets: prometheus.ExponentialBuckets(0.002, 2, 14)}, []string{"cause"}),
 		failoverSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "smq_leader_failover_seconds", Help: "From the moment brokers were found dead until a segment of theirs had a successor.",
 			Buckets: prometheus.ExponentialBuckets(0.002, 2, 14)}),
 	}
 	if r != nil {
-		r.MustRegister(m.topics, m.versions, m.planned, m.unclean, m.failoverSeconds)
+		r.MustRegister(m.topics, m.versions, m.planned, m.pauseSeconds, m.unclean, m.failoverSeconds)
 	}
 	return m
 }
