@@ -7,7 +7,8 @@
 #
 # The store is a directory, with fsync, unless a URL is given. Each figure is the
 # median of five runs (RUNS=…), of a minute (DURATION=…) where there is a rate; the
-# machine's noise is in them, so its load is printed too.
+# machine's noise is in them, so its load is printed too. PREFIX='chrt -r 1' runs all
+# that is measured by that command, here with priority over what else the machine does.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,6 +19,7 @@ esac
 work=$(mktemp -d)
 store=${1:-dir://$work/store}
 runs=${RUNS:-5}
+read -ra prefix <<<"${PREFIX:-}"
 go build -o "$work/bin/" ./cmd/...
 export PATH="$work/bin:$PATH" SMQ_MASTER=127.0.0.1:7399
 
@@ -29,11 +31,11 @@ finish() {
 trap finish EXIT
 
 start() { # PROGRAM ARG… in the background
-  "$@" >>"$work/daemons.log" 2>&1 &
+  "${prefix[@]}" "$@" >>"$work/daemons.log" 2>&1 &
   processes+=($!)
 }
 
-start_brokers() { # N
+await_brokers() { # N: until so many are there
   until [ "$(smq-admin broker list -o name --timeout 1s 2>/dev/null | wc -l)" = "$1" ]; do
     kill -0 "${processes[@]}" || { cat "$work/daemons.log" >&2; exit 1; }
   done
@@ -41,7 +43,7 @@ start_brokers() { # N
 
 up() { # N brokers and a master in one process
   start smq-admin up --brokers "$1" --listen "$SMQ_MASTER" --data "$work/data" --store "$store"
-  start_brokers "$1"
+  await_brokers "$1"
 }
 
 processes_up() { # N brokers and a master, each a process
@@ -49,7 +51,7 @@ processes_up() { # N brokers and a master, each a process
   for ((i = 0; i < $1; i++)); do
     start smq-broker --listen 127.0.0.1:0 --http off
   done
-  start_brokers "$1"
+  await_brokers "$1"
 }
 
 median() { sort -n | sed -n "$(((runs + 1) / 2))p"; }
@@ -89,7 +91,7 @@ column() { # NAME of a column of CSV; prints its values, one a line
 
 measure_latency() { # ACKS
   for ((run = 1; run <= runs; run++)); do
-    smq-admin bench e2e --rate 1000/s --size 1KiB --duration "${DURATION:-60s}" --acks "$1" --replicas 2 -o csv >>"$work/$1.csv"
+    "${prefix[@]}" smq-admin bench e2e --rate 1000/s --size 1KiB --duration "${DURATION:-60s}" --acks "$1" --replicas 2 -o csv >>"$work/$1.csv"
   done
   for what in ack delivery; do
     printf '%-10s %-8s' "$1" "$what"
