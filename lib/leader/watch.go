@@ -55,7 +55,7 @@ type watcher struct {
 	events   uint64 // of all events
 	started  bool   // a snapshot has been begun
 	complete bool   // and called complete
-	detail   string // id of the topic whose details were sent, or missing
+	detail   string // id of the topic whose details were sent, or missing; empty: none
 	cluster  *smqpb.ClusterInfo
 }
 
@@ -120,8 +120,8 @@ func (w *watcher) update(ctx context.Context) (changed <-chan struct{}, err erro
 		out.Reset_ = true
 	}
 	w.addEvents(out, events)
-	w.addTopics(out)
-	w.addDetail(out)
+	w.addTopics(out, rev)
+	w.addDetail(out, rev)
 	w.addCluster(ctx, out)
 	w.rev, w.events = rev, count
 	if !w.complete && (w.l.swept.Load() || time.Since(w.begun) >= sweepWait) {
@@ -151,21 +151,25 @@ func (w *watcher) addEvents(out *smqpb.WatchUpdate, events []*smqpb.LayoutEvent)
 	}
 }
 
-// addTopics adds a line for each topic that has changed.
-func (w *watcher) addTopics(out *smqpb.WatchUpdate) {
+// addTopics adds a line for each topic that has changed, up to a revision.
+func (w *watcher) addTopics(out *smqpb.WatchUpdate, rev uint64) {
 	if !w.req.GetTopics() {
 		return
 	}
 	for _, t := range w.l.snapshot() {
-		if w.asksFor(t.Topic.Namespace) && t.changedSince(w.rev) {
+		if w.asksFor(t.Topic.Namespace) && w.isDue(t, rev) {
 			out.Topics = append(out.Topics, w.l.status(t))
 		}
 	}
 }
 
-// changedSince reports whether the topic or its loads have changed since the
-// revision.
-func (t *topic) changedSince(rev uint64) bool { return max(t.rev.Load(), t.traffic.rev.Load()) > rev }
+// isDue reports whether the topic or its loads have changed since what has been
+// sent, up to a revision. What changes later has the next update, so that it is
+// not told twice; a snapshot leaves nothing out.
+func (w *watcher) isDue(t *topic, rev uint64) bool {
+	latest := max(t.rev.Load(), t.traffic.rev.Load())
+	return latest > w.rev && (latest <= rev || w.rev == 0)
+}
 
 // status is the topic in one line.
 func (l *Leader) status(t *topic) *smqpb.TopicStatus {
@@ -176,8 +180,9 @@ func (l *Leader) status(t *topic) *smqpb.TopicStatus {
 	}
 }
 
-// addDetail adds the topic whose details are asked for, if it has changed.
-func (w *watcher) addDetail(out *smqpb.WatchUpdate) {
+// addDetail adds the topic whose details are asked for, if it has changed, up to
+// a revision.
+func (w *watcher) addDetail(out *smqpb.WatchUpdate, rev uint64) {
 	if w.req.GetTopic() == "" {
 		return
 	}
@@ -185,7 +190,7 @@ func (w *watcher) addDetail(out *smqpb.WatchUpdate) {
 	switch {
 	case t == nil && w.detail != missing:
 		out.Detail, w.detail = &smqpb.TopicDetail{Missing: true}, missing
-	case t != nil && (w.detail != string(t.ID) || t.changedSince(w.rev)):
+	case t != nil && (w.detail == "" || w.isDue(t, rev)):
 		out.Detail, w.detail = w.l.describe(t), string(t.ID)
 	}
 }

@@ -105,7 +105,7 @@ func (w *watched) quiet(t *testing.T) {
 
 func TestWatchTopics(t *testing.T) {
 	bubble(t, []string{"a", "b"}, func(b *bed) {
-		const topics = 2300
+		const topics = 1100
 		for i := range topics {
 			b.create(fmt.Sprintf("ns/t%04d", i), 8)
 		}
@@ -194,7 +194,7 @@ func TestWatchedLoadsAreMerged(t *testing.T) {
 		w := b.watch(&smqpb.WatchRequest{Topics: true, Topic: "t"})
 		defer w.stop()
 		w.snapshot(b.t)
-		updates := 0
+		topics, details := 0, 0
 		go func() {
 			for i := range 1000 { // over ten seconds
 				b.reportLoads(a.loadReport(false, loadOf(c, s, map[int32]float64{1: float64(i + 1)})))
@@ -205,16 +205,18 @@ func TestWatchedLoadsAreMerged(t *testing.T) {
 		for {
 			select {
 			case u := <-w.updates:
-				if updates++; len(u.GetTopics()) != 1 || u.GetDetail() == nil {
-					b.t.Fatalf("got %v", u)
+				topics += len(u.GetTopics())
+				if u.GetDetail() != nil {
+					details++
 				}
 				continue
 			case <-w.end:
 			}
 			break
 		}
-		if updates < 18 || updates > 21 {
-			b.t.Errorf("%d updates in ten seconds", updates)
+		// What changes while a watcher looks is told half a second later.
+		if topics < 10 || topics > 21 || details < 10 || details > 21 {
+			b.t.Errorf("in ten seconds the topic was told %d times, its details %d times", topics, details)
 		}
 	})
 }
