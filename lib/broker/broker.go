@@ -177,6 +177,7 @@ func (b *Broker) follow(id smq.BrokerID) {
 		fs.drain()
 	}
 	b.tasks.Go(fs.run)
+	b.tasks.Go(fs.sweep)
 }
 
 // begin starts a new life. What the last one owned is given up: the leader seals
@@ -255,6 +256,7 @@ func (b *Broker) startDrain() {
 	}
 	b.log.Info("draining", "segments", b.segments().left())
 	b.member.beat()
+	b.role.drain()
 	b.segments().finish(layout.Drain)
 	b.following().drain()
 }
@@ -263,6 +265,7 @@ func (b *Broker) startDrain() {
 // when nobody is there to take them, until all are sealed.
 func (b *Broker) handOver(ctx context.Context) error {
 	own := b.segments()
+	empty, unopened := own.empty, own.handOverUnopened(ctx)
 	for _, s := range own.all() {
 		select {
 		case <-s.sealed:
@@ -271,10 +274,12 @@ func (b *Broker) handOver(ctx context.Context) error {
 			return b.leftBehind(own)
 		}
 	}
-	for {
+	for empty != nil || unopened != nil {
 		select {
-		case <-own.empty:
-			return b.following().wait(ctx)
+		case <-empty:
+			empty = nil
+		case <-unopened:
+			unopened = nil
 		case <-time.After(renewEvery):
 			if b.alone() {
 				b.log.Warn("no other broker takes the segments; they are sealed and wait for one", "segments", own.left())
@@ -284,6 +289,7 @@ func (b *Broker) handOver(ctx context.Context) error {
 			return b.leftBehind(own)
 		}
 	}
+	return b.following().wait(ctx)
 }
 
 func (b *Broker) leftBehind(own *segments) error {

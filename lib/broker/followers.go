@@ -53,6 +53,7 @@ type following struct {
 	frames  uint64 // of the owner, at the last look
 	silent  int    // looks that found no more
 	sealing bool   // it is being sealed unasked
+	fenced  bool   // it takes nothing more: its seal is made, here or by the leader
 }
 
 func newFollowers(b *Broker, self smq.BrokerID) *followers {
@@ -307,10 +308,20 @@ func (fs *followers) letGo(k segmentKey, owner smq.BrokerID) {
 		fl = nil
 	}
 	fs.mu.Unlock()
-	if fl == nil {
-		return
+	if fl != nil {
+		<-fl.ready
+		fl.close()
 	}
-	<-fl.ready
+}
+
+// drop ends the following of a segment that needs no follower any more.
+func (fs *followers) drop(fl *following) {
+	fs.forget(fl)
+	fl.close()
+}
+
+// close gives back what is held. fl is ready.
+func (fl *following) close() {
 	if fl.f != nil {
 		fl.f.Close()
 	}
@@ -359,7 +370,7 @@ func (fs *followers) orphans(all bool) []*following {
 			fl.silent++
 		}
 		if (all || fl.silent > ownerSilent) && !fl.sealing {
-			fl.sealing = true
+			fl.sealing, fl.fenced = true, true
 			orphans = append(orphans, fl)
 		}
 	}
@@ -374,78 +385,32 @@ func (fs *followers) sealUnasked(ctx context.Context, fl *following) {
 	}
 	fs.b.log.Warn("sealing a followed segment: its owner is silent, or this broker's lease has run out",
 		"topic", fl.topic.Topic.String(), "segment", fl.key.id, "owner", fl.owner)
+	err := fs.sealAndReport(ctx, fl)
+	if err == nil || errors.Is(err, smq.ErrNotFound) {
+		fs.drop(fl)
+		return
+	}
+	if ctx.Err() == nil {
+		fs.b.log.Error("a followed segment cannot be sealed or replaced", "topic", fl.topic.Topic.String(), "segment", fl.key.id, "err", err)
+	}
+	if background.Wait(ctx, sweepEvery) == nil {
+		fs.mu.Lock()
+		fl.sealing = false // it is tried again, unless it is dropped before
+		fs.mu.Unlock()
+	}
+}
+
+// sealAndReport seals the segment and has it replaced. Sealed, it holds nothing
+// more; it stays known until the layout has moved on, so that whoever asks for
+// its seal is given it. smq.ErrNotFound: the topic is gone.
+func (fs *followers) sealAndReport(ctx context.Context, fl *following) error {
 	for wait := reportAgain; ; wait = min(2*wait, reportAtMost) {
 		_, err := fl.f.Seal(ctx)
 		if err == nil {
-			break
+			return fs.b.report(ctx, fl.topic, fl.key.id, layout.Failover, fs.self)
 		}
-		if errors.Is(err, smq.ErrCorrupt) || background.Wait(ctx, wait) != nil {
-			fs.b.log.Error("a followed segment cannot be sealed", "topic", fl.topic.Topic.String(), "segment", fl.key.id, "err", err)
-			return
+		if errors.Is(err, smq.ErrCorrupt) || fl.topic.over(ctx)(fl.key.id) || background.Wait(ctx, wait) != nil {
+			return err
 		}
 	}
-	// Sealed, it holds nothing more. It stays known until the layout has moved
-	// on, so that whoever asks for its seal is given it.
-	if fs.b.report(ctx, fl.topic, fl.key.id, layout.Failover, fs.self) == nil {
-		fs.forget(fl)
-	}
-}
-
-// FenceReplica seals a followed segment on the leader's word.
-func (s brokerService) FenceReplica(ctx context.Context, req *smqpb.FenceReplicaRequest) (*smqpb.FenceReplicaResponse, error) {
-	fl, err := s.b.followed(ctx, req.GetTopic(), req.GetTopicId(), req.GetSegment())
-	if err != nil {
-		return nil, err
-	}
-	seal, err := fl.f.Seal(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &smqpb.FenceReplicaResponse{SealChunk: seal.Chunk, SealHash: seal.Hash}, nil
-}
-
-// HeldBatches hands over what a follower holds.
-func (s brokerService) HeldBatches(ctx context.Context, req *smqpb.HeldBatchesRequest) (*smqpb.HeldBatchesResponse, error) {
-	fl, err := s.b.followed(ctx, req.GetTopic(), req.GetTopicId(), req.GetSegment())
-	if err != nil {
-		return nil, err
-	}
-	first, batches := fl.f.Remaining()
-	skip := min(uint64(len(batches)), max(req.GetFrom(), first)-first)
-	resp := &smqpb.HeldBatchesResponse{First: first + skip}
-	budget := handoverBytes
-	for _, b := range batches[skip:] {
-		if budget <= 0 {
-			resp.More = true
-			break
-		}
-		budget -= len(b.Bytes)
-		resp.Partitions = append(resp.Partitions, b.Partition)
-		resp.Batches = append(resp.Batches, b.Bytes)
-	}
-	return resp, nil
-}
-
-// followed is the follower that a request means. When there is none the segment
-// is closed to its owner all the same: a follower that has never heard of it
-// holds nothing, and cannot be made to.
-func (b *Broker) followed(ctx context.Context, topicName, topicID string, segment uint64) (*following, error) {
-	t, err := b.topics.get(ctx, topicName, smq.TopicID(topicID))
-	if err != nil {
-		return nil, err
-	}
-	k := segmentKey{t.ID, smq.SegmentID(segment)}
-	fs := b.following()
-	if fl := fs.find(k); fl != nil {
-		return fl, nil
-	}
-	lay, err := t.refresh(ctx)
-	if err != nil {
-		return nil, err
-	}
-	s, live := lay.Get(k.id)
-	if !live {
-		return nil, fmt.Errorf("segment %d of topic %v: %w", k.id, t.Topic, smq.ErrNotFound)
-	}
-	return fs.get(ctx, s.Owner.Broker, &smqpb.ReplicateSegment{Topic: topicName, TopicId: topicID, Segment: segment})
 }
