@@ -19,6 +19,8 @@ import (
 type role struct {
 	b *Broker
 
+	telling sync.Mutex // held while the leader is told who the brokers are, so that the latest is told last
+
 	mu      sync.Mutex
 	reign   *reign // nil while another one leads
 	address string // of the leading broker; empty while none is known
@@ -56,21 +58,35 @@ func knows(brokers []layout.Broker, id smq.BrokerID) bool {
 	return slices.ContainsFunc(brokers, func(b layout.Broker) bool { return b.ID == id })
 }
 
-// alive is the brokers, with the one that asks as alive: whoever leads is at work,
-// though the masters may have lost sight of it for a moment.
-func alive(self smq.BrokerID, brokers []layout.Broker) []layout.Broker {
+// corrected is the brokers, with what this one knows better of itself: whoever
+// leads is at work, though the masters may have lost sight of it for a moment; and
+// it drains from when that begins, not from when the masters have heard of it.
+func (r *role) corrected(self smq.BrokerID, brokers []layout.Broker) []layout.Broker {
 	brokers = slices.Clone(brokers)
 	for i := range brokers {
 		if brokers[i].ID == self {
 			brokers[i].Dead = false
+			brokers[i].Draining = brokers[i].Draining || r.b.draining.Load()
 		}
 	}
 	return brokers
 }
 
+// drain has the leader, if this broker is it, give the broker nothing any more.
+func (r *role) drain() {
+	r.telling.Lock()
+	defer r.telling.Unlock()
+	self, _, brokers := r.b.member.cluster()
+	if now := r.present(); now != nil && knows(brokers, self) {
+		now.SetBrokers(r.corrected(self, brokers))
+	}
+}
+
 // lead leads in the given term.
 func (r *role) lead(self smq.BrokerID, term uint64, brokers []layout.Broker) {
-	brokers = alive(self, brokers)
+	r.telling.Lock()
+	defer r.telling.Unlock()
+	brokers = r.corrected(self, brokers)
 	now := r.present()
 	if now != nil && now.term == term {
 		now.SetBrokers(brokers)

@@ -66,6 +66,27 @@ func TestALeaderIsAlive(t *testing.T) {
 	}
 }
 
+// A leader that drains gives itself nothing from then on, though the masters have
+// not heard of it.
+func TestALeaderKnowsThatItDrains(t *testing.T) {
+	m, _ := newTestMember()
+	b := m.b
+	b.role = &role{b: b}
+	b.role.drain() // not leading: nobody is to be told
+	told := make(chan []layout.Broker, 1)
+	b.role.reign = &reign{Leading: willing{told: told}, term: 1}
+	m.brokers = []layout.Broker{{ID: "other"}, {ID: m.id}}
+	b.draining.Store(true)
+	begin := func() { b.role.drain() }
+	later := func() { b.role.lead(m.id, 1, m.brokers) } // as the masters tell of something else
+	for _, tell := range []func(){begin, later} {
+		tell()
+		if got := <-told; got[0].Draining || !got[1].Draining {
+			t.Errorf("the leader is told %+v", got)
+		}
+	}
+}
+
 // willing leads, and does whatever it is asked for.
 type willing struct {
 	Leading

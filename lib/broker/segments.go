@@ -98,7 +98,7 @@ func (ss *segments) begin(t *topic, id smq.SegmentID) *segment {
 func (ss *segments) refuse(ctx context.Context, t *topic, id smq.SegmentID) error {
 	listed, err := ss.listed(ctx, t, id)
 	if err == nil {
-		ss.b.sealUnopened(t, listed, ss.self)
+		ss.b.tasks.Go(func(ctx context.Context) { ss.sealUnopened(ctx, t, listed) })
 		err = smq.ErrDraining
 	}
 	return fmt.Errorf("segment %d of topic %v: %w", id, t.Topic, err)

@@ -3,6 +3,8 @@ package broker
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -77,6 +79,13 @@ func (ts *topics) known(name smq.Topic) *topic {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	return ts.byName[name]
+}
+
+// all lists the topics that are known.
+func (ts *topics) all() []*topic {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	return slices.Collect(maps.Values(ts.byName))
 }
 
 func (ts *topics) put(c catalog.Config) {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/seaweedmq/smq/lib/background"
 	"github.com/seaweedmq/smq/lib/layout"
-	"github.com/seaweedmq/smq/lib/seglog"
 	"github.com/seaweedmq/smq/lib/smq"
 	"github.com/seaweedmq/smq/lib/smqpb"
 )
@@ -157,23 +156,5 @@ func (b *Broker) reportOnce(ctx context.Context, t *topic, id smq.SegmentID, cau
 			return fmt.Errorf("%w: the leader's layout still lists segment %d", smq.ErrUnavailable, id)
 		}
 		return nil
-	})
-}
-
-// sealUnopened seals a segment that is ours by the layout but was never opened,
-// so that it need not wait for this broker to be gone. It is for a broker that
-// is leaving.
-func (b *Broker) sealUnopened(t *topic, s layout.Segment, self smq.BrokerID) {
-	b.tasks.Go(func(ctx context.Context) {
-		err := b.tasks.Once(ctx, fmt.Sprintf("seal %s/%d", t.ID, s.ID), reportFor, func(ctx context.Context) error {
-			_, err := seglog.SealStore(ctx, t.st, t.Ident(s.ID, s.Range), seals(s), seglog.SealOptions{Broker: self})
-			if err != nil {
-				return err
-			}
-			return b.report(ctx, t, s.ID, layout.Drain, self)
-		})
-		if err != nil {
-			b.log.Debug("a segment that was never opened is not handed over yet", "topic", t.Topic.String(), "segment", s.ID, "err", err)
-		}
 	})
 }
