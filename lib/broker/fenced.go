@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/seaweedmq/smq/lib/smq"
@@ -66,10 +67,21 @@ func (b *Broker) followed(ctx context.Context, topicName, topicID string, segmen
 		return nil, fmt.Errorf("segment %d of topic %v: %w", k.id, t.Topic, smq.ErrNotFound)
 	}
 	fl, err := fs.get(ctx, s.Owner.Broker, &smqpb.ReplicateSegment{Topic: topicName, TopicId: topicID, Segment: segment})
+	if errors.Is(err, smq.ErrDraining) {
+		return fs.stranger(ctx, k, s.Owner.Broker, topicName)
+	}
 	if err == nil {
 		fs.fence(fl)
 	}
 	return fl, err
+}
+
+// stranger stands for the follower of a segment that this broker, which is
+// leaving, has not begun to follow and never will: it holds nothing, and need not
+// be remembered for its owner to be refused.
+func (fs *followers) stranger(ctx context.Context, k segmentKey, owner smq.BrokerID, topicName string) (*following, error) {
+	fl := &following{key: k, owner: owner}
+	return fl, fs.check(ctx, fl, topicName)
 }
 
 // fence notes that the segment takes nothing more from its owner.

@@ -1,0 +1,72 @@
+package broker
+
+import (
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/seaweedmq/smq/lib/background"
+	"github.com/seaweedmq/smq/lib/catalog"
+	"github.com/seaweedmq/smq/lib/layout"
+	"github.com/seaweedmq/smq/lib/rpc"
+	"github.com/seaweedmq/smq/lib/seglog"
+	"github.com/seaweedmq/smq/lib/smq"
+	"github.com/seaweedmq/smq/lib/smqpb"
+	"github.com/seaweedmq/smq/lib/store/mem"
+)
+
+const ownerOfTest smq.BrokerID = "00000000000000bb"
+
+// newTestFollowers are those of a broker whose lease is valid until the clock is
+// moved by two seconds, and which the layout names as the follower of segment 1.
+func newTestFollowers(t *testing.T) (*followers, *time.Duration, *smqpb.ReplicateSegment) {
+	m, now := newTestMember()
+	var sent sendTimes
+	sent.note(1, *now)
+	m.take(&smqpb.Grant{Sequence: 1, LeaseMs: 2000}, &sent)
+	b := m.b
+	b.log, b.st, b.tasks = slog.New(slog.DiscardHandler), mem.New(), background.New()
+	t.Cleanup(b.tasks.Stop)
+	b.shared = seglog.NewShared(seglog.SharedOptions{})
+	b.topics = newTopics(b.st, b.tasks)
+	config := catalog.Config{Topic: smq.Topic{Namespace: "default", Name: "t"}, ID: "0000000000000001", Partitions: 4}
+	b.topics.put(config)
+	b.topics.known(config.Topic).adopt(layout.Layout{Version: 2, NextSegment: 2, Segments: []layout.Segment{{
+		ID: 1, Range: smq.Range{Lo: 0, Hi: 4}, Owner: layout.Member{Broker: ownerOfTest},
+		Followers: []layout.Member{{Broker: m.id}},
+	}}})
+	fs := newFollowers(b, m.id)
+	b.follows.Store(fs)
+	return fs, now, &smqpb.ReplicateSegment{Topic: config.Topic.String(), TopicId: string(config.ID), Segment: 1}
+}
+
+// appended is the error that the follower answers the owner with.
+func (fs *followers) appended(t *testing.T, s *smqpb.ReplicateSegment) error {
+	acks, err := fs.take(t.Context(), ownerOfTest, []*smqpb.ReplicateSegment{s}, nil)
+	if err != nil || len(acks) != 1 {
+		t.Fatalf("acks %v, %v", acks, err)
+	}
+	return rpc.FromErrorInfo(acks[0].GetError())
+}
+
+// A follower that is leaving and has never heard of a segment holds nothing of it.
+// It can be fenced, and refuses the owner.
+func TestALeavingFollowerCanBeFenced(t *testing.T) {
+	fs, _, s := newTestFollowers(t)
+	fs.drain()
+	service := brokerService{b: fs.b}
+	held, err := service.HeldBatches(t.Context(), &smqpb.HeldBatchesRequest{Topic: s.Topic, TopicId: s.TopicId, Segment: 1})
+	if err != nil || len(held.GetBatches()) > 0 {
+		t.Errorf("it holds %v, %v", held, err)
+	}
+	if _, err := service.FenceReplica(t.Context(), &smqpb.FenceReplicaRequest{Topic: s.Topic, TopicId: s.TopicId, Segment: 1}); err != nil {
+		t.Errorf("fence: %v", err)
+	}
+	if err := fs.appended(t, s); !errors.Is(err, smq.ErrDraining) {
+		t.Errorf("the owner is answered %v", err)
+	}
+	if err := fs.wait(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
