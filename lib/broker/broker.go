@@ -80,6 +80,7 @@ func Start(ctx context.Context, cfg Config) (*Broker, error) {
 		return nil, fmt.Errorf("start broker: %w", err)
 	}
 	b.topics = newTopics(b.st, b.tasks)
+	b.topics.moved = b.moveOn
 	b.archive = newArchive(b.st, b.shared, b.tasks)
 	b.owned.Store(newSegments(b, cfg.ID))
 	b.follow(cfg.ID)
@@ -162,6 +163,9 @@ func (b *Broker) Address() string { return b.cfg.Advertise }
 
 // segments are those of the present life.
 func (b *Broker) segments() *segments { return b.owned.Load() }
+
+// moveOn takes in a newer layout of a topic.
+func (b *Broker) moveOn(t *topic, lay layout.Layout) { b.segments().moveOn(t, lay) }
 
 // following are the segments that are followed in the present life.
 func (b *Broker) following() *followers { return b.follows.Load() }

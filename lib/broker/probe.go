@@ -59,18 +59,27 @@ func (b *Broker) probeAway(ctx context.Context) {
 	}
 }
 
+// probeLater looks at one segment in the background.
+func (b *Broker) probeLater(s *segment) {
+	b.tasks.Go(func(ctx context.Context) { b.probeOne(ctx, s) })
+}
+
 func (b *Broker) probeAll(ctx context.Context) {
 	var group errgroup.Group
 	group.SetLimit(maxProbes)
 	for _, s := range b.segments().snapshot() {
 		group.Go(func() error {
-			ctx, cancel := context.WithTimeout(ctx, storeTimeout)
-			defer cancel()
-			if err := s.log.Probe(ctx); err != nil {
-				b.log.Debug("cannot tell whether a segment is sealed", "err", err)
-			}
+			b.probeOne(ctx, s)
 			return nil
 		})
 	}
 	_ = group.Wait() // nothing fails it
+}
+
+func (b *Broker) probeOne(ctx context.Context, s *segment) {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	if err := s.log.Probe(ctx); err != nil {
+		b.log.Debug("cannot tell whether a segment is sealed", "err", err)
+	}
 }

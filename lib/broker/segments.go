@@ -64,11 +64,21 @@ func (ss *segments) get(ctx context.Context, t *topic, id smq.SegmentID) (*segme
 	if s == nil {
 		return nil, ss.refuse(ctx, t, id)
 	}
+	if err := s.await(ctx); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// await waits until the segment has been opened.
+//
+// Errors: smq.ErrTimeout when ctx ends first, or why it cannot be opened.
+func (s *segment) await(ctx context.Context) error {
 	select {
 	case <-s.ready:
-		return s, s.err
+		return s.err
 	case <-ctx.Done():
-		return nil, fmt.Errorf("open segment %d of topic %v: %w: %w", id, t.Topic, smq.ErrTimeout, ctx.Err())
+		return fmt.Errorf("open segment %d of topic %v: %w: %w", s.key.id, s.topic.Topic, smq.ErrTimeout, ctx.Err())
 	}
 }
 
@@ -111,6 +121,9 @@ func (ss *segments) own(ctx context.Context, s *segment) {
 	s.log, s.err = ss.open(ctx, s)
 	close(s.ready)
 	if s.err == nil {
+		if isReplaced(s.topic.layout(), s.key.id) {
+			ss.b.probeLater(s) // the layout has changed while it was being opened
+		}
 		ss.watch(ctx, s)
 	}
 }
@@ -202,14 +215,33 @@ func (ss *segments) listed(ctx context.Context, t *topic, id smq.SegmentID) (lay
 	return layout.Segment{}, smq.ErrNotOwner
 }
 
-// find returns the segment if it is open, else nil.
-func (ss *segments) find(k segmentKey) *segment {
+// await returns the segment if it is open, or when it has been opened.
+//
+// Errors: smq.ErrNotOwner when it is neither, and those of segment.await.
+func (ss *segments) await(ctx context.Context, k segmentKey) (*segment, error) {
+	ss.mu.Lock()
+	s := ss.byKey[k]
+	ss.mu.Unlock()
+	if s == nil {
+		return nil, smq.ErrNotOwner
+	}
+	if err := s.await(ctx); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// moveOn looks at those of the topic's segments that are open here though the
+// newest layout does not list them: one that is idle would not find out that it
+// is sealed.
+func (ss *segments) moveOn(t *topic, lay layout.Layout) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	if s := ss.byKey[k]; s != nil && s.isOpen() {
-		return s
+	for k, s := range ss.byKey {
+		if k.topic == t.ID && s.isOpen() && isReplaced(lay, k.id) {
+			ss.b.probeLater(s)
+		}
 	}
-	return nil
 }
 
 // all lists the segments, those being opened included.

@@ -46,12 +46,13 @@ func (s brokerService) Drain(context.Context, *smqpb.DrainRequest) (*smqpb.Drain
 	return &smqpb.DrainResponse{Done: left == 0, SegmentsLeft: int32(left)}, nil
 }
 
-// SealSegment seals a segment of this broker's as planned. Whoever asks changes
-// the layout then.
+// SealSegment seals a segment of this broker's as planned, if need be when it has
+// been opened. Whoever asks changes the layout then, or seals in the store what
+// this broker does not have.
 func (s brokerService) SealSegment(ctx context.Context, req *smqpb.SealSegmentRequest) (*smqpb.SealSegmentResponse, error) {
-	own := s.b.segments().find(segmentKey{smq.TopicID(req.GetTopicId()), smq.SegmentID(req.GetSegment())})
-	if own == nil {
-		return nil, fmt.Errorf("seal segment %d of topic %s: %w", req.GetSegment(), req.GetTopic(), smq.ErrNotOwner)
+	own, err := s.b.segments().await(ctx, segmentKey{smq.TopicID(req.GetTopicId()), smq.SegmentID(req.GetSegment())})
+	if err != nil {
+		return nil, fmt.Errorf("seal segment %d of topic %s: %w", req.GetSegment(), req.GetTopic(), err)
 	}
 	own.requested.Store(true)
 	seal, err := own.log.Seal(ctx)

@@ -27,6 +27,8 @@ const (
 type topics struct {
 	st    store.Store
 	tasks *background.Group
+	// moved, unless nil, is called with each newer layout of a topic.
+	moved func(*topic, layout.Layout)
 
 	mu     sync.Mutex
 	byName map[smq.Topic]*topic
@@ -41,6 +43,7 @@ type topic struct {
 	catalog.Config
 	st    store.Store
 	tasks *background.Group
+	moved func(*topic, layout.Layout)
 
 	mu      sync.Mutex
 	latest  layout.Layout  // the newest version seen
@@ -100,7 +103,7 @@ func (ts *topics) put(c catalog.Config) {
 		}
 		delete(ts.byName, name)
 	}
-	ts.byName[c.Topic] = &topic{Config: c, st: ts.st, tasks: ts.tasks}
+	ts.byName[c.Topic] = &topic{Config: c, st: ts.st, tasks: ts.tasks, moved: ts.moved}
 }
 
 // layout is the newest version seen; its version is 0 before the first.
@@ -113,9 +116,13 @@ func (t *topic) layout() layout.Layout {
 // adopt takes in a version that was read or told.
 func (t *topic) adopt(lay layout.Layout) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	if lay.Version > t.latest.Version {
+	newer := lay.Version > t.latest.Version
+	if newer {
 		t.latest = lay
+	}
+	t.mu.Unlock()
+	if newer && t.moved != nil {
+		t.moved(t, lay)
 	}
 }
 
