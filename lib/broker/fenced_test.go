@@ -22,14 +22,12 @@ const ownerOfTest smq.BrokerID = "00000000000000bb"
 // moved by two seconds, and which the layout names as the follower of segment 1.
 func newTestFollowers(t *testing.T) (*followers, *time.Duration, *smqpb.ReplicateSegment) {
 	m, now := newTestMember()
-	var sent sendTimes
-	sent.note(1, *now)
-	m.take(&smqpb.Grant{Sequence: 1, LeaseMs: 2000}, &sent)
+	m.lease()
 	b := m.b
 	b.log, b.st, b.tasks = slog.New(slog.DiscardHandler), mem.New(), background.New()
 	t.Cleanup(b.tasks.Stop)
 	b.shared = seglog.NewShared(seglog.SharedOptions{})
-	b.topics = newTopics(b.st, b.tasks)
+	b.topics = &topics{st: b.st, tasks: b.tasks, byName: make(map[smq.Topic]*topic)}
 	config := catalog.Config{Topic: smq.Topic{Namespace: "default", Name: "t"}, ID: "0000000000000001", Partitions: 4}
 	b.topics.put(config)
 	b.topics.known(config.Topic).adopt(layout.Layout{Version: 2, NextSegment: 2, Segments: []layout.Segment{{
@@ -39,6 +37,13 @@ func newTestFollowers(t *testing.T) (*followers, *time.Duration, *smqpb.Replicat
 	fs := newFollowers(b, m.id)
 	b.follows.Store(fs)
 	return fs, now, &smqpb.ReplicateSegment{Topic: config.Topic.String(), TopicId: string(config.ID), Segment: 1}
+}
+
+// lease grants the member a lease of two seconds.
+func (m *member) lease() {
+	var sent sendTimes
+	sent.note(1, m.b.clock())
+	m.take(&smqpb.Grant{Sequence: 1, LeaseMs: 2000}, &sent)
 }
 
 // appended is the error that the follower answers the owner with.
@@ -68,5 +73,28 @@ func TestALeavingFollowerCanBeFenced(t *testing.T) {
 	}
 	if err := fs.wait(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// A follower whose lease has run out would seal what it begins to follow at once.
+// It refuses until it has one again, but can be fenced.
+func TestAFollowerBeginsUnderALease(t *testing.T) {
+	fs, now, s := newTestFollowers(t)
+	*now = 2 * time.Second
+	if err := fs.appended(t, s); !errors.Is(err, smq.ErrUnavailable) {
+		t.Errorf("without a lease the owner is answered %v", err)
+	}
+	fs.b.member.lease()
+	if err := fs.appended(t, s); err != nil {
+		t.Errorf("under a lease: %v", err)
+	}
+	*now = 4 * time.Second
+	if err := fs.appended(t, s); err != nil {
+		t.Errorf("of what is followed already: %v", err)
+	}
+	fs, now, s = newTestFollowers(t)
+	*now = 2 * time.Second
+	if _, err := (brokerService{b: fs.b}).FenceReplica(t.Context(), &smqpb.FenceReplicaRequest{Topic: s.Topic, TopicId: s.TopicId, Segment: 1}); err != nil {
+		t.Errorf("fence: %v", err)
 	}
 }

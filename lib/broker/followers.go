@@ -146,6 +146,9 @@ func (fs *followers) append(ctx context.Context, owner smq.BrokerID, s *smqpb.Re
 		fs.letGo(segmentKey{smq.TopicID(s.GetTopicId()), smq.SegmentID(s.GetSegment())}, owner)
 		return s.GetStored(), nil
 	}
+	if err := fs.mayBegin(segmentKey{smq.TopicID(s.GetTopicId()), smq.SegmentID(s.GetSegment())}); err != nil {
+		return 0, err
+	}
 	fl, err := fs.get(ctx, owner, s)
 	if err != nil {
 		return 0, err
@@ -158,6 +161,20 @@ func (fs *followers) append(ctx context.Context, owner smq.BrokerID, s *smqpb.Re
 		return 0, err
 	}
 	return fl.f.Append(s.GetFirst(), s.GetStored(), batches)
+}
+
+// mayBegin refuses a segment that is not followed yet while the lease has run
+// out: it would be sealed at the next look, and its successor again.
+func (fs *followers) mayBegin(k segmentKey) error {
+	if fs.b.member.leased() {
+		return nil
+	}
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	if fs.byKey[k] != nil || fs.ending {
+		return nil
+	}
+	return fmt.Errorf("%w: the follower's lease with the masters has run out", smq.ErrUnavailable)
 }
 
 // get returns the follower of a segment, and begins to follow it if need be.

@@ -24,10 +24,18 @@ const (
 	// before its segments are sealed without it.
 	linkLost  = time.Second
 	linkAgain = 50 * time.Millisecond
+	// refusedFor is how long a follower that is unavailable is asked again: a
+	// little longer than leases last, after which it has its own or is replaced.
+	refusedFor = 3 * time.Second
 )
 
 // links are a broker's ways to those who follow its segments, in one life: one
 // link and one stream for each of them, whatever the number of segments.
+//
+// While the broker's own lease has run out nothing is acked as replicated, and
+// who would follow a segment's successor is most likely as cut off as the broker.
+// So it then has nobody begin to follow, and gives up no follower; messages are
+// acked when they are stored.
 type links struct {
 	b    *Broker
 	self smq.BrokerID
@@ -105,6 +113,9 @@ type outgoing struct {
 	told     smq.Position // what the follower was last told to be stored
 	held     smq.Position // what it holds
 	since    time.Time    // since when it owes an answer; zero: it does not
+	added    time.Time    // when it came, or the lease was last found to have run out
+	refused  time.Time    // since when the follower is unavailable; zero: it is not
+	waiting  bool         // nothing is sent until a beat under a valid lease
 	dirty    bool         // in link.dirty
 	finished bool
 }
@@ -124,6 +135,7 @@ func (k *link) add(o *outgoing) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.logs[o.log] = o
+	o.added, o.waiting = time.Now(), !k.ls.b.member.leased()
 	k.touch(o)
 }
 
@@ -174,25 +186,30 @@ func (k *link) run(ctx context.Context) {
 			return
 		}
 		k.ls.b.log.Debug("the stream to a follower broke", "follower", k.addr, "err", err)
-		if time.Since(down) >= linkLost {
-			k.loseAll()
-		}
+		k.loseAll(down)
 		if background.Wait(ctx, linkAgain) != nil {
 			return
 		}
 	}
 }
 
-// loseAll gives up the follower for every segment that it follows.
-func (k *link) loseAll() {
+// loseAll gives up the follower, which is out of reach since down, for every
+// segment that has been without it for long enough.
+func (k *link) loseAll(down time.Time) {
+	leased := k.ls.b.member.leased()
 	k.mu.Lock()
 	var lost []func()
 	for log, o := range k.logs {
-		if o.finished {
-			delete(k.logs, log)
-			continue
+		switch {
+		case o.finished:
+			if time.Since(down) >= linkLost {
+				delete(k.logs, log)
+			}
+		case !leased:
+			o.added = time.Now()
+		case time.Since(down) >= linkLost && time.Since(o.added) >= linkLost:
+			lost = append(lost, o.lost)
 		}
-		lost = append(lost, o.lost)
 	}
 	k.mu.Unlock()
 	for _, f := range lost {
@@ -257,11 +274,23 @@ func (k *link) restart() {
 }
 
 // checkAnswers gives up the follower for segments that it owes an answer for
-// too long.
+// too long, and lets those that wait go on.
 func (k *link) checkAnswers() {
+	leased := k.ls.b.member.leased()
 	k.mu.Lock()
 	var lost []func()
 	for _, o := range k.logs {
+		switch {
+		case !leased:
+			o.added, o.refused = time.Now(), time.Time{}
+			if !o.since.IsZero() {
+				o.since = o.added
+			}
+			continue
+		case o.waiting:
+			o.waiting = false
+			k.touch(o)
+		}
 		if !o.finished && !o.since.IsZero() && time.Since(o.since) >= linkLost && !o.log.StoreLags() {
 			lost = append(lost, o.lost)
 		}
@@ -296,7 +325,7 @@ func (k *link) frame() (*smqpb.ReplicateHead, [][]byte) {
 	for budget := frameBytes; budget > 0 && len(k.dirty) > 0; {
 		o := k.dirty[0]
 		k.dirty, o.dirty = k.dirty[1:], false
-		if k.logs[o.log] != o {
+		if k.logs[o.log] != o || o.waiting && !o.finished {
 			continue
 		}
 		out := o.log.Outgoing(o.sent, budget)
@@ -355,11 +384,28 @@ func (k *link) take(a *smqpb.ReplicaAck) {
 		return
 	}
 	if err := rpc.FromErrorInfo(a.GetError()); err != nil {
-		k.ls.b.log.Warn("a follower refuses a segment", "follower", k.addr, "topic", o.topic.Topic.String(), "segment", a.GetSegment(), "err", err)
-		o.lost()
+		k.refused(o, err)
 		return
 	}
 	o.log.Held(o.index, a.GetHeld())
+}
+
+// refused gives up a follower that refuses a segment. One that is unavailable,
+// as when its lease has run out for a moment, is asked again for a while.
+func (k *link) refused(o *outgoing, err error) {
+	k.mu.Lock()
+	if o.refused.IsZero() {
+		o.refused = time.Now()
+	}
+	again := errors.Is(err, smq.ErrUnavailable) && time.Since(o.refused) < refusedFor
+	if again {
+		o.waiting, o.sent, o.told, o.since = true, o.held, 0, time.Time{}
+	}
+	k.mu.Unlock()
+	k.ls.b.log.Warn("a follower refuses a segment", "follower", k.addr, "topic", o.topic.Topic.String(), "segment", o.log.Ident().Segment, "again", again, "err", err)
+	if !again {
+		o.lost()
+	}
 }
 
 // find returns the log that the ack is for, and takes note of it.
@@ -373,6 +419,9 @@ func (k *link) find(a *smqpb.ReplicaAck) *outgoing {
 		}
 		o.held = max(o.held, a.GetHeld())
 		o.since = time.Time{}
+		if a.GetError() == nil {
+			o.refused = time.Time{}
+		}
 		if o.held < o.sent {
 			o.since = time.Now()
 		}
