@@ -74,6 +74,10 @@ func (p Policy) WithDefaults(d Policy) Policy {
 	return out
 }
 
+// MostSegments is the most segments that a policy may ask for. Every layout
+// version lists them all.
+const MostSegments = 4096
+
 // Validate refuses, with an smq.ErrInvalid, what no topic can have. What is 0
 // or empty is not looked at.
 func (p Policy) Validate() error {
@@ -90,10 +94,10 @@ func (p Policy) Validate() error {
 		return refuse("a threshold of %v bytes per second", p.Split.Bytes)
 	case !isRate(p.Split.Messages):
 		return refuse("a threshold of %v messages per second", p.Split.Messages)
-	case p.MinSegments < 0 || p.MinSegments > smq.MaxPartitions:
-		return refuse("at least %d segments: it must be between 1 and %d", p.MinSegments, smq.MaxPartitions)
-	case p.MaxSegments < 0 || p.MaxSegments > smq.MaxPartitions:
-		return refuse("at most %d segments: it must be between 1 and %d", p.MaxSegments, smq.MaxPartitions)
+	case p.MinSegments < 0 || p.MinSegments > MostSegments:
+		return refuse("at least %d segments: it must be between 1 and %d", p.MinSegments, MostSegments)
+	case p.MaxSegments < 0 || p.MaxSegments > MostSegments:
+		return refuse("at most %d segments: it must be between 1 and %d", p.MaxSegments, MostSegments)
 	case p.MaxSegments > 0 && p.MinSegments > p.MaxSegments:
 		return refuse("at least %d segments and at most %d", p.MinSegments, p.MaxSegments)
 	case p.CoolDown < 0 || p.SplitAfter < 0 || p.MergeAfter < 0:

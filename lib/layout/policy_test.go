@@ -44,7 +44,7 @@ func TestPolicyValidate(t *testing.T) {
 		layout.DefaultPolicy(),
 		{Mode: layout.Off, MinSegments: 5},
 		{MinSegments: 5, MaxSegments: 5},
-		{MaxSegments: smq.MaxPartitions},
+		{MaxSegments: layout.MostSegments},
 	} {
 		if err := good.Validate(); err != nil {
 			t.Errorf("%+v: %v", good, err)
@@ -59,7 +59,7 @@ func TestPolicyValidate(t *testing.T) {
 		{layout.Policy{Split: layout.Load{Bytes: math.NaN()}}, "bytes per second"},
 		{layout.Policy{Split: layout.Load{Messages: math.Inf(1)}}, "invalid scaling: a threshold of +Inf messages per second"},
 		{layout.Policy{MinSegments: -1}, "at least -1 segments"},
-		{layout.Policy{MinSegments: smq.MaxPartitions + 1}, "at least 1000001 segments"},
+		{layout.Policy{MinSegments: layout.MostSegments + 1}, "at least 4097 segments"},
 		{layout.Policy{MaxSegments: -1}, "at most -1 segments"},
 		{layout.Policy{MaxSegments: smq.MaxPartitions + 1}, "at most 1000001 segments"},
 		{layout.Policy{MinSegments: 3, MaxSegments: 2}, "invalid scaling: at least 3 segments and at most 2"},

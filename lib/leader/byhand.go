@@ -37,8 +37,10 @@ func (l *Leader) splitPlan(ctx context.Context, t *topic, id smq.SegmentID, at s
 		return plan{}, err
 	}
 	s := live[0]
-	if at == 0 {
-		at = (s.Range.Lo + s.Range.Hi) / 2
+	if half, err := layout.SplitPoint(s, t.traffic.of(id)); err != nil {
+		return plan{}, err
+	} else if at == 0 {
+		at = half
 	}
 	if at <= s.Range.Lo || at >= s.Range.Hi {
 		return plan{}, fmt.Errorf("%w place to split: it has the partitions %v, and partition %d cannot begin its second half", smq.ErrInvalid, s.Range, at)

@@ -46,9 +46,16 @@ func (l *Leader) sealReplicated(ctx context.Context, c catalog.Config, s layout.
 		failed = errors.Join(failed, fmt.Errorf("follower %s at %s: %v", f.Broker, f.Address, err))
 	}
 	if lost {
-		l.Logger.Error("every replica of a segment is lost: it is sealed with what is stored", "topic", c.Topic.String(), "segment", s.ID)
-		l.Metrics.unclean.Inc()
-		return l.sealFromStore(ctx, c, s, true)
+		sealed, err := l.sealFromStore(ctx, c, s, seglog.SealOptions{Broker: l.Self, Unclean: true})
+		if err == nil && sealed.Unclean {
+			l.Logger.Error("every replica of a segment is lost: it is sealed with what is stored", "topic", c.Topic.String(), "segment", s.ID)
+			l.Metrics.unclean.Inc()
+		}
+		return sealed, err
+	}
+	// Nothing of a segment that was never opened can have been acked.
+	if sealed, err := l.sealFromStore(ctx, c, s, seglog.SealOptions{Broker: l.Self, Unopened: true}); err == nil {
+		return sealed, nil
 	}
 	return layout.Sealed{}, fmt.Errorf("seal segment %d: %w: no follower can: %w", s.ID, smq.ErrUnavailable, errors.Join(failed, errNobody))
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -224,14 +225,19 @@ func (ls *loads) fresh(now time.Time) map[smq.BrokerID]bool {
 }
 
 // unknown lists the topics of which segments are told and that isKnown does not
-// know, and forgets those of which nothing has been told for long.
+// know, and forgets those of which nothing has been told for long. isKnown is
+// called without the lock: it takes the leader's, under which loads are asked.
 func (ls *loads) unknown(now time.Time, isKnown func(smq.Topic, smq.TopicID) bool) []smq.Topic {
+	ls.mu.Lock()
+	told := maps.Clone(ls.topics)
+	ls.mu.Unlock()
+	maps.DeleteFunc(told, func(id smq.TopicID, tr *traffic) bool { return isKnown(tr.name, id) })
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	var names []smq.Topic
-	for id, tr := range ls.topics {
+	for id, tr := range told {
 		switch at := tr.toldAt(); {
-		case isKnown(tr.name, id):
+		case ls.topics[id] != tr:
 		case now.Sub(at) > rememberedFor:
 			delete(ls.topics, id)
 		case now.Sub(at) < knownFor && !tr.tried:

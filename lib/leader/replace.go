@@ -63,14 +63,14 @@ func (l *Leader) seal(ctx context.Context, c catalog.Config, s layout.Segment) (
 		return layout.EmptyOf(s), nil
 	}
 	if len(s.Followers) == 0 {
-		return l.sealFromStore(ctx, c, s, false)
+		return l.sealFromStore(ctx, c, s, seglog.SealOptions{Broker: l.Self})
 	}
 	return l.sealReplicated(ctx, c, s)
 }
 
 // sealFromStore seals with nothing but what the store holds.
-func (l *Leader) sealFromStore(ctx context.Context, c catalog.Config, s layout.Segment, unclean bool) (layout.Sealed, error) {
-	seal, err := seglog.SealStore(ctx, l.Store, c.Ident(s.ID, s.Range), catalog.Seals(s.Predecessors), seglog.SealOptions{Broker: l.Self, Unclean: unclean})
+func (l *Leader) sealFromStore(ctx context.Context, c catalog.Config, s layout.Segment, o seglog.SealOptions) (layout.Sealed, error) {
+	seal, err := seglog.SealStore(ctx, l.Store, c.Ident(s.ID, s.Range), catalog.Seals(s.Predecessors), o)
 	if err != nil {
 		return layout.Sealed{}, err
 	}
@@ -156,7 +156,7 @@ func (l *Leader) retireSegment(ctx context.Context, c catalog.Config, s layout.S
 		}
 		l.Logger.Debug("an owner does not seal, the leader does", "topic", c.Topic.String(), "segment", s.ID, "broker", s.Owner.Broker, "err", err)
 	}
-	_, err := l.sealFromStore(ctx, c, s, false) // what replicas hold goes with the topic
+	_, err := l.sealFromStore(ctx, c, s, seglog.SealOptions{Broker: l.Self}) // what replicas hold goes with the topic
 	if errors.Is(err, smq.ErrNotFound) || errors.Is(err, smq.ErrCorrupt) {
 		// An earlier deletion got further: parts of the topic are gone.
 		return nil

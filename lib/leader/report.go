@@ -44,10 +44,19 @@ func (l *Leader) replaceReported(ctx context.Context, t *topic, s layout.Segment
 		r.owner.avoid, r.reason = reporter, leaves(s.Owner)
 	case layout.Failover:
 		// An owner that has sealed the segment is well: it has lost a follower.
-		// One that has not cannot go on.
-		if sealed, err := l.isSealed(ctx, t.config(), s); err == nil && sealed {
+		// A follower that has lost its owner, or its own lease.
+		// An owner that has not sealed it cannot go on.
+		sealed, err := l.isSealed(ctx, t.config(), s)
+		switch {
+		case err == nil && sealed && reporter == s.Owner.Broker:
 			r.owner.prefer, r.reason = s.Owner.Broker, "a follower was lost"
-		} else {
+			for _, f := range s.Followers {
+				l.view.shun(f.Broker)
+			}
+		case err == nil && sealed:
+			r.owner.spare, r.reason = s.Owner.Broker, fmt.Sprintf("a follower has lost broker %s at %s", s.Owner.Broker, s.Owner.Address)
+			l.view.shun(s.Owner.Broker)
+		default:
 			r.owner.spare, r.reason = reporter, fmt.Sprintf("broker %s at %s cannot go on with it", s.Owner.Broker, s.Owner.Address)
 		}
 	default:

@@ -20,6 +20,7 @@ type view struct {
 	brokers []layout.Broker
 	given   map[smq.BrokerID]gift // what was given lately
 	at      time.Time             // when set was called last
+	shunned shunned               // as followers
 }
 
 // gift is what a broker was given and its own averages do not show yet.
@@ -34,6 +35,7 @@ const giftFades = 4 * time.Second
 
 func (v *view) init(brokers []layout.Broker) {
 	v.changed = make(chan struct{}, 1)
+	v.shunned = make(shunned)
 	v.set(brokers)
 }
 
@@ -115,6 +117,28 @@ func (v *view) all() []layout.Broker {
 // takes reports whether any broker takes segments.
 func (v *view) takes() bool { return slices.ContainsFunc(v.all(), layout.Broker.Takes) }
 
+// shun takes in that another broker has lost this one, which the masters have not.
+func (v *view) shun(id smq.BrokerID) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if slices.ContainsFunc(v.brokers, func(b layout.Broker) bool { return b.ID == id && !b.Dead }) {
+		v.shunned.add(id, time.Now())
+	}
+}
+
+// follow is how many brokers there are for an owner and its followers.
+func (v *view) follow() (n int) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	now := time.Now()
+	for _, b := range v.brokers {
+		if b.Takes() && !v.shunned.has(b.ID, now) {
+			n++
+		}
+	}
+	return n
+}
+
 // wish says who should own a segment, and who should not.
 type wish struct {
 	prefer smq.BrokerID // if it takes segments
@@ -145,6 +169,8 @@ func (v *view) choose(w wish, replicas int) (owner layout.Member, followers []la
 	}
 	g := v.given[b.ID]
 	v.given[b.ID] = gift{g.segments + 1, g.load.Add(w.load)}
+	now := time.Now()
+	candidates = slices.DeleteFunc(candidates, func(c layout.Broker) bool { return v.shunned.has(c.ID, now) })
 	for _, f := range layout.ChooseFollowers(candidates, b, w.avoid, replicas-1) {
 		followers = append(followers, f.Member())
 	}

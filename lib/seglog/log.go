@@ -295,7 +295,7 @@ func (l *Log) accept(b Batch, h *record.Header, sink Sink, nowMs int64) (ack Ack
 		if v.original.position <= l.stored { // one more than the position; 0 when stored long since
 			return ack, true
 		}
-		if b.Level == Replicated && v.original.position <= l.committed {
+		if b.Level == Replicated && v.original.position <= l.committed && l.commits() {
 			ack.Level = Replicated
 			return ack, true
 		}

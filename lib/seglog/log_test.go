@@ -248,3 +248,23 @@ func TestProbe(t *testing.T) {
 		}
 	})
 }
+
+// What was never opened has nothing to lose, and can be told from what was.
+func TestSealOfWhatWasNeverOpened(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		st := mem.New()
+		for _, o := range []SealOptions{{Unclean: true}, {Unopened: true}} {
+			seal, err := SealStore(t.Context(), st, ident(1, 0, 4), nil, o)
+			if err != nil || seal.Unclean || seal.Chunk != 0 {
+				t.Errorf("%+v: %+v, %v", o, seal, err)
+			}
+		}
+		mustOpen(t, config(st, ident(2, 0, 4)))
+		if seal, err := SealStore(t.Context(), st, ident(2, 0, 4), nil, SealOptions{Unopened: true}); !errors.Is(err, smq.ErrConflict) {
+			t.Errorf("an opened segment: %+v, %v", seal, err)
+		}
+		if seal, err := SealStore(t.Context(), st, ident(2, 0, 4), nil, SealOptions{Unclean: true}); err != nil || !seal.Unclean {
+			t.Errorf("an opened segment whose replicas are lost: %+v, %v", seal, err)
+		}
+	})
+}

@@ -21,6 +21,10 @@ type Replication struct {
 // leased reports whether batches may be acked as replicated at all.
 func (l *Log) leased() bool { return len(l.held) > 0 && l.repl.Leased() }
 
+// commits reports whether what every replica holds counts as committed at this
+// moment. l.mu is held.
+func (l *Log) commits() bool { return l.leased() && !l.storeLags() }
+
 func (l *Log) notify() {
 	if l.repl.Notify != nil {
 		l.repl.Notify(l)
@@ -102,7 +106,7 @@ func (l *Log) advance() (acked []entry, repeats []repeat) {
 	for _, h := range l.held {
 		position = min(position, h)
 	}
-	if position <= l.committed || !l.leased() || l.storeLags() {
+	if position <= l.committed || !l.commits() {
 		return nil, nil
 	}
 	l.unstored(l.committed, func(e *entry) bool {
@@ -143,12 +147,16 @@ func (l *Log) storeLags() bool {
 
 // recent returns committed batches that are not stored, from a position on, for
 // a reader that has read n chunks. ok is false when there are more chunks by
-// now.
+// now. Without a lease there are none: all replicas may be lost by now, and the
+// segment sealed without them.
 func (l *Log) recent(n uint64, from smq.Position) (entries []entry, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if uint64(len(l.chunks)) != n {
 		return nil, false
+	}
+	if !l.leased() {
+		return nil, true
 	}
 	l.unstored(max(from, l.stored), func(e *entry) bool {
 		if e.position >= l.committed {

@@ -311,3 +311,39 @@ func TestFollowerPositions(t *testing.T) {
 		}
 	})
 }
+
+// A lease that has run out ends what it has been good for: a repeat is not acked
+// as its original was, and readers are not shown what the store may never hold.
+func TestP4P5CommittedOnlyUnderALease(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		under := mem.New()
+		st, gate := blocked(under)
+		defer close(gate)
+		r := replicate(t, st, ident(1, 0, 4), 1)
+		st.script(func(_ string, apply func() error) error { <-gate; return apply() })
+		acks := newCollector()
+		appendTo(r.owner, acks, Batch{ID: 1, Partition: 0, Bytes: batchOf(t, 7, 0, 0, "a"), Level: Replicated})
+		synctest.Wait()
+		if a, ok := acks.get(1); !ok || a.Level != Replicated {
+			t.Fatalf("%+v %v", a, ok)
+		}
+		if got := readAll(t, r.owner, map[int32]int64{0: 0}); len(got) != 1 {
+			t.Fatalf("readers see %v", got)
+		}
+		// The owner is paused, its follower dies, and the leader seals with what is
+		// stored. The publisher takes the ack for late, and sends again.
+		r.leased.Store(false)
+		time.Sleep(10 * time.Second)
+		if _, err := SealStore(t.Context(), under, ident(1, 0, 4), nil, SealOptions{Broker: "leader", Unclean: true}); err != nil {
+			t.Fatal(err)
+		}
+		appendTo(r.owner, acks, Batch{ID: 2, Partition: 0, Bytes: batchOf(t, 7, 0, 0, "a"), Level: Replicated})
+		synctest.Wait()
+		if a, ok := acks.get(2); ok {
+			t.Errorf("the repeat is answered: %+v", a)
+		}
+		if got := readAll(t, r.owner, map[int32]int64{0: 0}); len(got) > 0 {
+			t.Errorf("readers see %v, which is gone", got)
+		}
+	})
+}

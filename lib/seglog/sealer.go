@@ -14,9 +14,14 @@ import (
 
 // SealOptions say on whose behalf a segment is sealed.
 type SealOptions struct {
-	Broker  smq.BrokerID
-	Unclean bool // every replica was lost
-	Limits  Limits
+	Broker smq.BrokerID
+	// Unclean marks the seal: every replica was lost. A segment that its owner
+	// never opened has nothing to lose, and its seal is never unclean.
+	Unclean bool
+	// Unopened seals only a segment that its owner has not opened; smq.ErrConflict
+	// when it has.
+	Unopened bool
+	Limits   Limits
 }
 
 // SealStore seals a segment from the store alone: it returns the seal that is
@@ -79,6 +84,9 @@ func (s *sealer) run(ctx context.Context) (Seal, error) {
 		if r.sealed {
 			return describeSeal(ctx, s.st, s.id, r.chunks, r.last)
 		}
+		if s.o.Unopened && len(r.chunks) > 0 {
+			return Seal{}, fmt.Errorf("it has been opened: %w", smq.ErrConflict)
+		}
 		if len(r.chunks) == tried {
 			// The outcome is unknown, or the store does not show yet what it
 			// has said is there.
@@ -129,7 +137,7 @@ func (s *sealer) write(ctx context.Context, r recovered) error {
 	m.FirstPosition, m.EndPosition = r.state.position, after.position
 	_, content := layOut(m, held)
 	m.Producers = after.producers.messages(touched(held))
-	m.Sealed, m.Unclean = true, s.o.Unclean
+	m.Sealed, m.Unclean = true, s.o.Unclean && len(r.chunks) > 0
 	m.Snapshot = after.snapshot(r.preds, now.Add(-s.limits.ProducerIdle).UnixMilli())
 	b, _, err := encodeFooter(m)
 	if err != nil {

@@ -68,7 +68,7 @@ func (a *asker) askLast(ctx context.Context, partition int32) {
 	fetch, err := s.Poll(ctx)
 	var failed *client.PartitionError
 	if errors.As(err, &failed) {
-		a.recorder.add(check.Event{Kind: check.Broken, Who: a.name, Topic: a.topic.String(), Partition: partition, Offset: failed.Offset, Text: failed.Err.Error()})
+		a.recorder.add(notReadable(a.name, a.topic, failed))
 	}
 	if err != nil {
 		return

@@ -5,6 +5,10 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/seaweedmq/smq/lib/client"
+	"github.com/seaweedmq/smq/lib/smq"
+	"github.com/seaweedmq/smq/lib/torture/check"
 )
 
 func TestWhatIsMendedMaySettle(t *testing.T) {
@@ -27,4 +31,14 @@ func TestWhatIsMendedMaySettle(t *testing.T) {
 		cancel()
 		<-ctx.Done()
 	})
+}
+
+func TestNotReadable(t *testing.T) {
+	topic := smq.Topic{Namespace: smq.DefaultNamespace, Name: "t"}
+	for err, want := range map[error]check.EventKind{smq.ErrOffsetOutOfRange: check.Beyond, smq.ErrCorrupt: check.Broken} {
+		e := notReadable("somebody", topic, &client.PartitionError{Partition: 3, Offset: 7, Err: err})
+		if e.Kind != want || e.Who != "somebody" || e.Topic != "t" || e.Partition != 3 || e.Offset != 7 {
+			t.Errorf("%v: %+v", err, e)
+		}
+	}
 }

@@ -145,13 +145,23 @@ func (r *reader) poll(ctx context.Context, s *client.Subscriber) error {
 // failed notes that a partition cannot be read on, and goes on at its start or
 // behind what is broken.
 func (r *reader) failed(s *client.Subscriber, failed *client.PartitionError) {
-	e := check.Event{Kind: check.Broken, Who: r.name, Topic: r.topic.String(), Partition: failed.Partition, Offset: failed.Offset, Text: failed.Err.Error()}
+	e := notReadable(r.name, r.topic, failed)
 	next := failed.Offset + 1
-	if errors.Is(failed, smq.ErrOffsetOutOfRange) {
-		e.Kind, next = check.Beyond, 0
+	if e.Kind == check.Beyond {
+		next = 0
 	}
 	r.recorder.add(e)
 	r.seek(s, failed.Partition, next)
+}
+
+// notReadable is what somebody notes who cannot read a partition on: something is
+// broken there, or nothing is there though it was.
+func notReadable(who string, topic smq.Topic, failed *client.PartitionError) check.Event {
+	e := check.Event{Kind: check.Broken, Who: who, Topic: topic.String(), Partition: failed.Partition, Offset: failed.Offset, Text: failed.Err.Error()}
+	if errors.Is(failed, smq.ErrOffsetOutOfRange) {
+		e.Kind = check.Beyond
+	}
+	return e
 }
 
 // take notes what a fetch gives, in runs of consecutive offsets.
