@@ -92,6 +92,13 @@ func (f *finder) find(ctx context.Context, p smq.Partition, offset smq.Offset, b
 		switch {
 		case err != nil:
 			return place{}, err
+		case offset > end && !f.fresh:
+			// Perhaps the layout is old, and others have gone on behind this segment.
+			f.fresh = true
+			if _, err := f.topic.refresh(ctx); err != nil {
+				return place{}, err
+			}
+			return f.find(ctx, p, offset, behind)
 		case offset > end:
 			return place{}, outOfRange(p, offset, end)
 		case offset >= start:

@@ -53,7 +53,7 @@ func newTestOwner(t *testing.T, st store.Store) (*segments, *topic) {
 	b.topics.put(config)
 	top := b.topics.known(config.Topic)
 	top.adopt(layout.Layout{Version: 1, NextSegment: 2, Segments: []layout.Segment{{
-		ID: 1, Range: smq.Range{Lo: 0, Hi: 4}, Owner: layout.Member{Broker: m.id},
+		ID: 1, Range: smq.Range{Lo: 0, Hi: 4}, Owner: layout.Member{Broker: m.id, Address: "a:7310"},
 	}}})
 	return b.segments(), top
 }
@@ -136,5 +136,40 @@ func TestSealOfASegmentThatIsBeingOpened(t *testing.T) {
 	}
 	if _, sealed, err := seglog.FindSeal(t.Context(), st, top.Ident(1, smq.Range{Lo: 0, Hi: 4})); err != nil || !sealed {
 		t.Errorf("sealed: %v, %v", sealed, err)
+	}
+}
+
+// A broker whose layout is old sends readers who are further on to where the
+// messages are; it does not deny that there are any.
+func TestP4AnOldLayoutEndsNoReader(t *testing.T) {
+	st := mem.New()
+	ss, top := newTestOwner(t, st)
+	s, err := ss.get(t.Context(), top, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ss.b.archive = newArchive(st, ss.b.shared, ss.b.tasks)
+	first := top.layout()
+	seal, err := seglog.SealStore(t.Context(), st, s.log.Ident(), nil, seglog.SealOptions{Broker: "00000000000000bb"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first.Cause = layout.Create
+	second, err := first.Next(layout.Change{
+		Cause: layout.Failover, Sealed: []layout.Sealed{catalog.Sealed(seal)},
+		Successors: []layout.Successor{{Range: smq.Range{Lo: 0, Hi: 4}, Owner: layout.Member{Broker: "00000000000000bb", Address: "b:7310"}}},
+	}, layout.Stamp{Leader: "00000000000000bb", Term: 1})
+	for _, lay := range []layout.Layout{first, second} {
+		if err == nil {
+			err = catalog.WriteVersion(t.Context(), st, top.Topic, top.ID, lay)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := finder{b: ss.b, topic: top}
+	var other *elsewhere
+	if _, err := f.find(t.Context(), 0, 5, 0); !errors.As(err, &other) {
+		t.Errorf("a reader of what the owner of the next segment holds is told: %v", err)
 	}
 }
