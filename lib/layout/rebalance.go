@@ -50,7 +50,7 @@ type Balance struct {
 const (
 	// Brokers are unequal when one carries more than this share above the
 	// average, and at least so many bytes per second.
-	unequalBy, unequalAt = 0.3, 4e6
+	unequalBy, unequalAt = 0.3, 1e6
 	// A round of moves as this one has to take this share of what the two
 	// brokers differ by.
 	roundWorth = 0.1

@@ -96,7 +96,7 @@ func TestRebalance(t *testing.T) {
 		{"one broker", newCluster([]float64{10, 20}), nil, ""},
 		{"equal", newCluster([]float64{10, 10}, []float64{20}, []float64{5, 14}), nil, ""},
 		{"not unequal enough", newCluster([]float64{10, 15}, []float64{15}), nil, ""},
-		{"not worth it", newCluster([]float64{1, 1, 1}, []float64{}), nil, ""},
+		{"not worth it", newCluster([]float64{0.5, 0.5, 0.5}, []float64{}), nil, ""},
 		{"a broker has joined", newCluster([]float64{10, 10, 10}, []float64{10, 10, 10}, nil), nil, "a→c 10 b→c 10"},
 		{"the heaviest that fits first", newCluster([]float64{30, 8, 12, 5}, []float64{10}), nil, "a→b 12 a→b 8"},
 		{"none fits", newCluster([]float64{50}, []float64{3}), nil, ""},

@@ -306,6 +306,8 @@ func (x examination) judgeBrokers() []finding {
 	}
 	switch {
 	case healthy == 0 && len(x.writes) > 0: // enough is said
+	case healthy == 0 && x.info.GetLeadingMaster() == "":
+		found = append(found, finding{check, note, "without a leading master nobody knows which brokers are there", "see to the masters first"})
 	case healthy == 0:
 		found = append(found, finding{check, bad, "no broker is there to take or to serve messages", "start one: smq-broker --master " + x.info.GetLeadingMaster()})
 	case healthy == 1:

@@ -57,6 +57,8 @@ func TestJudge(t *testing.T) {
 		{"a master is down", func(x *examination) { x.masters["m1:1"] = gone }, "bad masters: master m1:1 does not answer: gone"},
 		{"no majority", func(x *examination) { x.info.LeadingMaster = "" }, "bad masters: no master leads: less than a majority of them is there"},
 		{"one master", func(x *examination) { x.masters = map[string]error{"m2:1": nil} }, "note masters: there is one master, at m2:1"},
+		{"no majority that knows the brokers", func(x *examination) { x.info.LeadingMaster, x.info.Brokers = "", nil },
+			"bad masters: no master leads: less than a majority of them is there\nnote brokers: without a leading master nobody knows which brokers are there"},
 		{"no brokers", func(x *examination) { x.info.Brokers = nil }, "bad brokers: no broker is there to take or to serve messages"},
 		{"a broker is silent", func(x *examination) { x.info.Brokers[1].Silent = true },
 			"bad brokers: broker bb at b2:1 is silent\nnote brokers: there is one broker"},

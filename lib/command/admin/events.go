@@ -12,6 +12,7 @@ import (
 	"github.com/seaweedmq/smq/lib/cli"
 	"github.com/seaweedmq/smq/lib/client"
 	"github.com/seaweedmq/smq/lib/command/connect"
+	"github.com/seaweedmq/smq/lib/smq"
 	"github.com/seaweedmq/smq/lib/smqpb"
 )
 
@@ -60,7 +61,10 @@ there is, or what --since asks for, and ends.
 				if err != nil {
 					return err
 				}
-				return p.print(whole.GetEvents())
+				if err := p.print(whole.GetEvents()); err != nil {
+					return err
+				}
+				return checkTopics(ctx, c, topics, whole.GetEvents())
 			})
 		},
 		ValidArgsFunction: connect.CompleteTopics(e),
@@ -70,6 +74,20 @@ there is, or what --since asks for, and ends.
 	cmd.Flags().StringVar(&namespace, "namespace", "", "only topics of this `NAMESPACE`")
 	e.AddOutputFlag(cmd)
 	return cmd
+}
+
+// checkTopics looks for the topics of which there are no events: a name may be
+// mistyped.
+func checkTopics(ctx context.Context, c *client.Client, topics []smq.Topic, events []*smqpb.LayoutEvent) error {
+	for _, topic := range topics {
+		if slices.ContainsFunc(events, func(e *smqpb.LayoutEvent) bool { return e.GetTopic() == topic.String() }) {
+			continue
+		}
+		if _, err := c.DescribeTopic(ctx, topic); err != nil {
+			return connect.NoTopic(err, topic)
+		}
+	}
+	return nil
 }
 
 // sinceMS is from when on events are asked for, in ms since 1970; 0: only new

@@ -47,12 +47,14 @@ func TestEvents(t *testing.T) {
 			`"from":[{"segment":5,"lo":0,"hi":32,"unclean":false,"messages":0,"bytes":0,"messages_per_second":41000,"bytes_per_second":40100000}],` +
 			`"to":[{"segment":7,"lo":0,"hi":8,"owner":"aa","owner_address":"a:1"},{"segment":8,"lo":8,"hi":32,"owner":"bb","owner_address":"b:1"}],` +
 			`"pause_ms":12,"reason":"40.1MB/s is above <20MB/s>","leader":"aa","live_segments":3}` + "\n",
-		"none": "",
 	} {
 		stdout, stderr, code := s.run(t, append([]string{"events"}, strings.Fields(args)...)...)
 		if code != 0 || stdout != want || stderr != "" {
 			t.Errorf("%s: code %d, %s\ngot  %s\nwant %s", args, code, stderr, stdout, want)
 		}
+	}
+	if stdout, stderr, code := s.run(t, "events", "none"); code != 4 || stdout != "" || !strings.Contains(stderr, "topic none: not found") {
+		t.Errorf("a topic that does not exist: code %d, %q, %q", code, stdout, stderr)
 	}
 	if s.watched[0].EventsSinceMs != 1 || !s.watched[0].Events || s.watched[0].Topics {
 		t.Errorf("watched %v", s.watched[0])
