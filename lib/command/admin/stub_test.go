@@ -188,6 +188,13 @@ func (s *stub) ListVersions(_ context.Context, req *smqpb.ListVersionsRequest) (
 	return resp, s.known(req.Topic)
 }
 
+// answerWatch sets what a watcher in another process is sent.
+func (s *stub) answerWatch(f func(n int, send func(*smqpb.WatchUpdate)) error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.watch = f
+}
+
 func (s *stub) Watch(req *smqpb.WatchRequest, stream smqpb.Leader_WatchServer) error {
 	s.mu.Lock()
 	n, watch := len(s.watched), s.watch

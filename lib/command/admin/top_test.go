@@ -277,7 +277,7 @@ func (p *terminal) end() int {
 // The whole of it: a terminal, the program, a cluster.
 func TestTopOnATerminal(t *testing.T) {
 	s := startStub(t)
-	s.watch = func(_ int, send func(*smqpb.WatchUpdate)) error {
+	s.answerWatch(func(_ int, send func(*smqpb.WatchUpdate)) error {
 		s.mu.Lock()
 		req := s.watched[len(s.watched)-1]
 		s.mu.Unlock()
@@ -288,7 +288,7 @@ func TestTopOnATerminal(t *testing.T) {
 		}
 		<-t.Context().Done()
 		return nil
-	}
+	})
 	p := startOnTerminal(t, s.addr, "top")
 	p.wait("orders")
 	p.wait("live")
@@ -316,11 +316,11 @@ func TestTopOnATerminal(t *testing.T) {
 
 func TestTopIsInterrupted(t *testing.T) {
 	s := startStub(t)
-	s.watch = func(_ int, send func(*smqpb.WatchUpdate)) error {
+	s.answerWatch(func(_ int, send func(*smqpb.WatchUpdate)) error {
 		send(topWorld())
 		<-t.Context().Done()
 		return nil
-	}
+	})
 	p := startOnTerminal(t, s.addr, "top --ascii")
 	p.wait("> orders")
 	p.press("\x03")
