@@ -403,11 +403,12 @@ func (fs *followers) sealUnasked(ctx context.Context, fl *following) {
 	fs.b.log.Warn("sealing a followed segment: its owner is silent, or this broker's lease has run out",
 		"topic", fl.topic.Topic.String(), "segment", fl.key.id, "owner", fl.owner)
 	err := fs.sealAndReport(ctx, fl)
-	if err == nil || errors.Is(err, smq.ErrNotFound) {
+	if err == nil {
 		fs.drop(fl)
 		return
 	}
-	if ctx.Err() == nil {
+	// When the topic is gone, the sweep finds out.
+	if ctx.Err() == nil && !errors.Is(err, smq.ErrNotFound) {
 		fs.b.log.Error("a followed segment cannot be sealed or replaced", "topic", fl.topic.Topic.String(), "segment", fl.key.id, "err", err)
 	}
 	if background.Wait(ctx, sweepEvery) == nil {
@@ -419,7 +420,7 @@ func (fs *followers) sealUnasked(ctx context.Context, fl *following) {
 
 // sealAndReport seals the segment and has it replaced. Sealed, it holds nothing
 // more; it stays known until the layout has moved on, so that whoever asks for
-// its seal is given it. smq.ErrNotFound: the topic is gone.
+// its seal is given it. smq.ErrNotFound: the topic may be gone.
 func (fs *followers) sealAndReport(ctx context.Context, fl *following) error {
 	for wait := reportAgain; ; wait = min(2*wait, reportAtMost) {
 		_, err := fl.f.Seal(ctx)

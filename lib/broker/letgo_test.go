@@ -11,7 +11,7 @@ import (
 // drains has a broker leave; what it follows must have found its end.
 func (b *bed) drains(address string) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.t.Context(), 15*time.Second)
+	ctx, cancel := context.WithTimeout(b.t.Context(), 30*time.Second)
 	defer cancel()
 	if err := b.broker(address).Drain(ctx); err != nil {
 		b.t.Errorf("drain of %s: %v", address, err)

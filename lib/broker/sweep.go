@@ -18,6 +18,10 @@ const (
 	// followed. An owner tells when it is done with a segment, unless it could
 	// not seal it itself.
 	sweepAll = 30
+	// goneFor is how long a topic has to be looked for in vain before what is
+	// followed of it is dropped, which may be all that there is: of several filers
+	// one that has just joined does not show what is there for some seconds.
+	goneFor = 8 * time.Second
 )
 
 // sweep drops what needs no follower any more, until ctx ends or nothing is left
@@ -63,13 +67,30 @@ func (fs *followers) sweepTopic(ctx context.Context, t *topic, fls []*following)
 	}
 }
 
+// isGone reports whether the topic, or this incarnation of it, has not been found
+// for so long that it must have been deleted.
+func (t *topic) isGone(ctx context.Context) bool {
+	c, err := catalog.ReadConfig(ctx, t.st, t.Topic)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case err == nil && c.ID == t.ID:
+		t.missing = time.Time{}
+	case err != nil && !errors.Is(err, smq.ErrNotFound): // nobody knows
+	case t.missing.IsZero():
+		t.missing = time.Now()
+	default:
+		return time.Since(t.missing) >= goneFor
+	}
+	return false
+}
+
 // over looks which segments need no follower any more: those whose seal is
 // stored, which a layout without them proves, and all when the topic is gone.
 // Only they may be forgotten, as an unknown segment without a seal would be
 // followed anew.
 func (t *topic) over(ctx context.Context) func(smq.SegmentID) bool {
-	c, err := catalog.ReadConfig(ctx, t.st, t.Topic)
-	if errors.Is(err, smq.ErrNotFound) || err == nil && c.ID != t.ID {
+	if t.isGone(ctx) {
 		return func(smq.SegmentID) bool { return true }
 	}
 	lay, _ := t.refresh(ctx) // what cannot be read now is looked at again

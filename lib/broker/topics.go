@@ -47,6 +47,7 @@ type topic struct {
 
 	mu      sync.Mutex
 	latest  layout.Layout  // the newest version seen
+	missing time.Time      // since when it is looked for in vain; zero: it is not
 	history layout.History // may be behind latest
 }
 

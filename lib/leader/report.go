@@ -37,6 +37,19 @@ func (l *Leader) ReportSealed(ctx context.Context, req *smqpb.ReportSealedReques
 func (l *Leader) replaceReported(ctx context.Context, t *topic, s layout.Segment, req *smqpb.ReportSealedRequest) error {
 	r := replacement{segment: s, cause: layout.Cause(req.GetCause())}
 	reporter := smq.BrokerID(req.GetBroker())
+	// An owner's word is as good as the seal: it writes no more. Of others the
+	// store is asked, so that nobody seals what works.
+	doubtful := reporter != s.Owner.Broker && l.view.alive(s.Owner.Broker)
+	sealed := false
+	if doubtful || r.cause == layout.Failover {
+		var err error
+		if sealed, err = l.isSealed(ctx, t.config(), s); err != nil && doubtful {
+			return err
+		}
+	}
+	if doubtful && !sealed {
+		return fmt.Errorf("it is not sealed: %w", smq.ErrConflict)
+	}
 	switch r.cause {
 	case layout.Roll:
 		r.owner.prefer = s.Owner.Broker
@@ -46,14 +59,13 @@ func (l *Leader) replaceReported(ctx context.Context, t *topic, s layout.Segment
 		// An owner that has sealed the segment is well: it has lost a follower.
 		// A follower that has lost its owner, or its own lease.
 		// An owner that has not sealed it cannot go on.
-		sealed, err := l.isSealed(ctx, t.config(), s)
 		switch {
-		case err == nil && sealed && reporter == s.Owner.Broker:
+		case sealed && reporter == s.Owner.Broker:
 			r.owner.prefer, r.reason = s.Owner.Broker, "a follower was lost"
 			for _, f := range s.Followers {
 				l.view.shun(f.Broker)
 			}
-		case err == nil && sealed:
+		case sealed:
 			r.owner.spare, r.reason = s.Owner.Broker, fmt.Sprintf("a follower has lost broker %s at %s", s.Owner.Broker, s.Owner.Address)
 			l.view.shun(s.Owner.Broker)
 		default:
@@ -61,17 +73,6 @@ func (l *Leader) replaceReported(ctx context.Context, t *topic, s layout.Segment
 		}
 	default:
 		return fmt.Errorf("%w cause %q of a sealed segment", smq.ErrInvalid, req.GetCause())
-	}
-	// An owner's word is as good as the seal: it writes no more. Of others the
-	// store is asked, so that nobody seals what works.
-	if reporter != s.Owner.Broker && l.view.alive(s.Owner.Broker) {
-		sealed, err := l.isSealed(ctx, t.config(), s)
-		if err != nil {
-			return err
-		}
-		if !sealed {
-			return fmt.Errorf("it is not sealed: %w", smq.ErrConflict)
-		}
 	}
 	return l.replace(ctx, t, r)
 }

@@ -77,7 +77,7 @@ func (l *Leader) scale(s *scaling, now time.Time) {
 // replenish gives followers to segments in use that lack some, as when a broker
 // has joined. Others do not need them before they are used.
 func (l *Leader) replenish(s *scaling, topics []*topic, now time.Time) {
-	brokers := l.view.follow()
+	brokers := l.view.eligible()
 	for _, t := range topics {
 		for _, d := range layout.Replenish(t.layout(), t.config().ReplicasWanted(l.Replicas), brokers) {
 			segment := d.Segments[0]

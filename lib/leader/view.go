@@ -126,8 +126,8 @@ func (v *view) shun(id smq.BrokerID) {
 	}
 }
 
-// follow is how many brokers there are for an owner and its followers.
-func (v *view) follow() (n int) {
+// eligible is how many brokers there are for an owner and its followers.
+func (v *view) eligible() (n int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	now := time.Now()
