@@ -69,10 +69,13 @@ func testStoreStandsStill(t *testing.T, mib int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, p := range pubs {
+	var published []int
+	for _, p := range pubs {
+		published = append(published, p.finish(0))
+	}
+	for i, n := range published {
 		topic := fmt.Sprintf("t-%d", i)
-		n := p.finish(0)
-		c.readAll("read-"+topic, topic, n).checkAcks(p.places())
+		c.readAll("read-"+topic, topic, n).checkAcks(pubs[i].places())
 		c.verify(topic, n)
 	}
 	_, later, err := memoryOf(b.cmd.Process.Pid)
