@@ -135,13 +135,17 @@ func (c *Conns) Get(addr string) (*grpc.ClientConn, error) {
 	return conn, nil
 }
 
-// Close closes every connection; calls under way fail.
+// Close closes every connection; calls under way fail, and so does Get. A peer
+// that takes nothing in may hold it up for some seconds, but neither Get nor the
+// other connections.
 func (c *Conns) Close() {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.closed = true
-	for _, conn := range c.conns {
-		conn.Close()
+	conns := c.conns
+	c.conns, c.closed = nil, true
+	c.mu.Unlock()
+	var closing sync.WaitGroup
+	for _, conn := range conns {
+		closing.Go(func() { _ = conn.Close() }) // it says only that it was closed before
 	}
-	clear(c.conns)
+	closing.Wait()
 }

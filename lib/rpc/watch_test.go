@@ -176,3 +176,66 @@ func TestServerWithNothingToSayIsNotSilent(t *testing.T) {
 		}
 	})
 }
+
+// stuckConn takes in nothing any more once stuck is closed.
+type stuckConn struct {
+	net.Conn
+	stuck  <-chan struct{}
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (c *stuckConn) Write(b []byte) (int, error) {
+	select {
+	case <-c.stuck:
+		<-c.closed
+		return 0, net.ErrClosed
+	default:
+		return c.Conn.Write(b)
+	}
+}
+
+func (c *stuckConn) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return c.Conn.Close()
+}
+
+// Were Get to wait for the lock while Close waits for a peer, no time would pass
+// in the bubble, and this would never end.
+func TestConnsCloseHoldsNobodyUp(t *testing.T) {
+	serve := func(s PublishStream) error { <-s.Context().Done(); return nil }
+	bubble(t, dataFuncs{publish: serve}, func(t *testing.T, n *pipeNet, _ *grpc.ClientConn) {
+		stuck := make(chan struct{})
+		conns := NewConns(DialOptions{Dialer: func(ctx context.Context, addr string) (net.Conn, error) {
+			c, err := n.dial(ctx, addr)
+			return &stuckConn{Conn: c, stuck: stuck, closed: make(chan struct{})}, err
+		}})
+		for _, addr := range []string{"a:1", "b:1"} {
+			conn, err := conns.Get(addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := OpenPublish(t.Context(), conn); err != nil {
+				t.Fatal(err)
+			}
+		}
+		close(stuck)
+		since := time.Now()
+		closed := make(chan time.Duration)
+		go func() {
+			conns.Close()
+			closed <- time.Since(since)
+		}()
+		synctest.Wait()
+		if _, err := conns.Get("a:1"); !errors.Is(err, smq.ErrUnavailable) {
+			t.Errorf("while it closes: %v", err)
+		}
+		if took := time.Since(since); took != 0 {
+			t.Errorf("Get waited %v", took)
+		}
+		// gRPC gives a peer five seconds to take in a farewell.
+		if took := <-closed; took == 0 || took > 6*time.Second {
+			t.Errorf("two peers that take nothing in held Close up for %v", took)
+		}
+	})
+}
