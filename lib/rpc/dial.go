@@ -89,6 +89,10 @@ func streamClient(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientCon
 	if err != nil {
 		return nil, FromStatus(err)
 	}
+	// gRPC would open a stream anew if the server cannot have seen it, and hold up
+	// everybody who uses the stream while it waits for a connection. Asking for the
+	// context keeps it from that; streams' users begin anew by themselves.
+	_ = s.Context()
 	return clientStream{s}, nil
 }
 

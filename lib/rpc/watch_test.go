@@ -239,3 +239,57 @@ func TestConnsCloseHoldsNobodyUp(t *testing.T) {
 		}
 	})
 }
+
+// gRPC opens a stream anew, unasked, when the server cannot have seen it, and holds
+// a lock of the stream's while it waits for a connection: whoever receives would be
+// stuck for as long as the sender, whatever its context says, and in this bubble
+// for ever.
+func TestUnseenStreamIsNotOpenedAnew(t *testing.T) {
+	serve := func(s PublishStream) error { <-s.Context().Done(); return nil }
+	bubble(t, dataFuncs{publish: serve}, func(t *testing.T, n *pipeNet, _ *grpc.ClientConn) {
+		stuck, dials := make(chan struct{}), 0
+		var first *stuckConn
+		conn, err := Dial("peer:1", DialOptions{Dialer: func(ctx context.Context, addr string) (net.Conn, error) {
+			if dials++; dials > 1 {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			c, err := n.dial(ctx, addr)
+			first = &stuckConn{Conn: c, stuck: stuck, closed: make(chan struct{})}
+			return first, err
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		seen, err := OpenPublish(t.Context(), conn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		close(stuck)
+		if err := seen.Send(&smqpb.PublishHead{}); err != nil { // is on its way
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		unseen, err := OpenPublish(t.Context(), conn) // queues behind
+		if err != nil {
+			t.Fatal(err)
+		}
+		first.Close()
+		synctest.Wait()
+		since := time.Now()
+		received := make(chan error)
+		go func() { received <- unseen.Recv(&smqpb.PublishAcks{}) }()
+		synctest.Wait()
+		if err := unseen.Send(&smqpb.PublishHead{}); err == nil {
+			t.Error("the stream still takes something in")
+		}
+		if err := <-received; !errors.Is(err, smq.ErrUnavailable) {
+			t.Errorf("the stream ended with %v", err)
+		}
+		if took := time.Since(since); took != 0 {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
