@@ -20,15 +20,19 @@ type latencies struct {
 	hist *hdrhistogram.Histogram
 }
 
-func newLatencies() *latencies {
-	return &latencies{hist: hdrhistogram.New(1, longest.Microseconds(), digits)}
+func newLatencies() *latencies { return &latencies{hist: newHistogram(digits)} }
+
+func newHistogram(digits int) *hdrhistogram.Histogram {
+	return hdrhistogram.New(1, longest.Microseconds(), digits)
 }
 
 // add takes in that a message took d.
-func (l *latencies) add(d time.Duration) {
+func (l *latencies) add(d time.Duration) { record(l.hist, d) }
+
+func record(h *hdrhistogram.Histogram, d time.Duration) {
 	// Rounded up, so that nothing seems faster than it was. A value within the
 	// bounds is always taken.
-	_ = l.hist.RecordValue(min(max((d+time.Microsecond-1).Microseconds(), 1), longest.Microseconds()))
+	_ = h.RecordValue(min(max((d+time.Microsecond-1).Microseconds(), 1), longest.Microseconds()))
 }
 
 // Latency tells how long messages took: the share that a percentile names took
@@ -40,21 +44,25 @@ type Latency struct {
 
 // summary is what has been gathered in all of several.
 func summary(all []*latencies) Latency {
-	whole := newLatencies()
+	whole := newHistogram(digits)
 	for _, l := range all {
 		l.mu.Lock()
-		whole.hist.Merge(l.hist)
+		whole.Merge(l.hist)
 		l.mu.Unlock()
 	}
+	return summarize(whole)
+}
+
+func summarize(h *hdrhistogram.Histogram) Latency {
 	at := func(percentile float64) time.Duration {
-		return time.Duration(whole.hist.ValueAtQuantile(percentile)) * time.Microsecond
+		return time.Duration(h.ValueAtQuantile(percentile)) * time.Microsecond
 	}
-	if whole.hist.TotalCount() == 0 {
+	if h.TotalCount() == 0 {
 		return Latency{}
 	}
 	return Latency{
-		Count: whole.hist.TotalCount(), Mean: time.Duration(whole.hist.Mean() * float64(time.Microsecond)),
+		Count: h.TotalCount(), Mean: time.Duration(h.Mean() * float64(time.Microsecond)),
 		P50: at(50), P90: at(90), P99: at(99), P999: at(99.9),
-		Max: time.Duration(whole.hist.Max()) * time.Microsecond, Least: time.Duration(whole.hist.Min()) * time.Microsecond,
+		Max: time.Duration(h.Max()) * time.Microsecond, Least: time.Duration(h.Min()) * time.Microsecond,
 	}
 }

@@ -28,6 +28,7 @@ type Run struct {
 	began     time.Time
 	producers []*producer
 	acked     atomic.Int64 // messages, those of the warm-up too
+	windows   *windows
 }
 
 // NewRun prepares a run: its producers' publishers are made. The id tells its
@@ -36,7 +37,7 @@ func NewRun(o Options, id uint64, open Open) (*Run, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	r := &Run{options: o, id: id}
+	r := &Run{options: o, id: id, windows: newWindows()}
 	for k := range o.Producers {
 		p := &producer{run: r, schedule: o.schedule(k), acks: newLatencies()}
 		if o.InFlight > 0 {
@@ -61,6 +62,16 @@ func (r *Run) abandon() {
 
 // Acked is how many messages are acked so far, with those of the warm-up.
 func (r *Run) Acked() int64 { return r.acked.Load() }
+
+// During tells how long the acks took of the messages that were due, or offered,
+// in the seconds from one time to another; longer windows of time than seconds in
+// runs of more than ten minutes. What is not counted is not in it.
+func (r *Run) During(from, to time.Time) Latency {
+	return r.windows.during(from.Sub(r.began), to.Sub(r.began))
+}
+
+// Began is when publishing began.
+func (r *Run) Began() time.Time { return r.began }
 
 // since is the time since the start.
 func (r *Run) since() time.Duration { return time.Since(r.began) }
@@ -167,7 +178,7 @@ func (p *producer) publish(ctx context.Context) error {
 			return nil
 		}
 		if open && p.late() {
-			p.unsent = p.schedule.left(at)
+			p.unsent = p.schedule.left(i)
 			return nil
 		}
 		if p.schedule.counts(at) {
@@ -241,6 +252,7 @@ func (p *producer) count(r client.Results, now time.Duration) {
 		n++
 		if r.Err == nil {
 			p.acks.add(now - at)
+			p.run.windows.add(at, now-at)
 		}
 	}
 	switch {

@@ -88,7 +88,7 @@ func near(got, want time.Duration) bool { return got >= want && got <= want+want
 // publisher takes messages while it lasts or not.
 func TestAStallIsNotForgotten(t *testing.T) {
 	for _, blocking := range []bool{false, true} {
-		out := measure(t, Options{Rate: 1000, Size: 100, Producers: 1, Duration: 10 * time.Second, Settle: time.Minute},
+		out := measure(t, Options{Stages: []Stage{{Rate: 1000}}, Size: 100, Producers: 1, Duration: 10 * time.Second, Settle: time.Minute},
 			&fake{stall: 5 * time.Second, until: 6 * time.Second, blocking: blocking})
 		if out.Messages != 10_000 || out.Ack.Count != 10_000 || out.Errors() != 0 {
 			t.Errorf("%+v", out)
@@ -100,7 +100,7 @@ func TestAStallIsNotForgotten(t *testing.T) {
 }
 
 func TestRates(t *testing.T) {
-	out := measure(t, Options{Rate: 100, Size: 50, Producers: 1, Warmup: 5 * time.Second, Duration: 10 * time.Second, Settle: time.Minute},
+	out := measure(t, Options{Stages: []Stage{{Rate: 100}}, Size: 50, Producers: 1, Warmup: 5 * time.Second, Duration: 10 * time.Second, Settle: time.Minute},
 		&fake{takes: 2 * time.Millisecond, level: client.AckReplicated})
 	if out.Messages != 1000 || out.Replicated != 1000 || out.Stored != 0 || out.Bytes != 50_000 {
 		t.Errorf("%+v", out)
@@ -120,7 +120,7 @@ func TestRates(t *testing.T) {
 // What counts is limited by number, after the warm-up.
 func TestANumberOfMessages(t *testing.T) {
 	for _, o := range []Options{
-		{Rate: 1000, Messages: 777, Warmup: time.Second},
+		{Stages: []Stage{{Rate: 1000}}, Messages: 777, Warmup: time.Second},
 		{InFlight: 4, Messages: 777, Warmup: time.Second},
 		{InFlight: 1, Messages: 777},
 	} {
@@ -136,7 +136,7 @@ func TestANumberOfMessages(t *testing.T) {
 }
 
 func TestFailuresAreCounted(t *testing.T) {
-	out := measure(t, Options{Rate: 100, Size: 16, Producers: 1, Duration: time.Second, Settle: time.Minute},
+	out := measure(t, Options{Stages: []Stage{{Rate: 100}}, Size: 16, Producers: 1, Duration: time.Second, Settle: time.Minute},
 		&fake{fail: func(n int) error {
 			if n%10 == 3 {
 				return smq.ErrNoSpace
@@ -152,7 +152,7 @@ func TestFailuresAreCounted(t *testing.T) {
 // offered by then is told.
 func TestARateThatIsNotReached(t *testing.T) {
 	f := &fake{stall: 2 * time.Second, until: time.Hour, blocking: true}
-	out := measure(t, Options{Rate: 100, Size: 16, Producers: 1, Duration: 10 * time.Second, Settle: 5 * time.Second}, f)
+	out := measure(t, Options{Stages: []Stage{{Rate: 100}}, Size: 16, Producers: 1, Duration: 10 * time.Second, Settle: 5 * time.Second}, f)
 	if out.Unsent == 0 || out.Messages+out.Unsent != 1000 || out.Errors() != out.Unsent {
 		t.Errorf("%+v", out)
 	}
@@ -161,7 +161,7 @@ func TestARateThatIsNotReached(t *testing.T) {
 // What interrupts a run leaves what it has found so far.
 func TestInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, err := NewRun(Options{Rate: 100, Size: 16, Producers: 1, Duration: time.Hour, Settle: time.Minute}, 7, (&fake{takes: time.Millisecond}).open)
+		r, err := NewRun(Options{Stages: []Stage{{Rate: 100}}, Size: 16, Producers: 1, Duration: time.Hour, Settle: time.Minute}, 7, (&fake{takes: time.Millisecond}).open)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -176,7 +176,7 @@ func TestInterrupted(t *testing.T) {
 
 // The producers' messages interleave evenly.
 func TestSchedules(t *testing.T) {
-	o := Options{Rate: 1000, Producers: 4, Messages: 10, Warmup: time.Second, Duration: 3 * time.Second}
+	o := Options{Stages: []Stage{{Rate: 1000}}, Producers: 4, Messages: 10, Warmup: time.Second, Duration: 3 * time.Second}
 	var total int64
 	for k := range 4 {
 		s := o.schedule(k)
@@ -187,8 +187,11 @@ func TestSchedules(t *testing.T) {
 		if s.over(4*time.Second-1, 0) || !s.over(4*time.Second, 0) || !s.over(0, 3) || s.counts(time.Second-1) || !s.counts(time.Second) {
 			t.Errorf("producer %d: %+v", k, s)
 		}
-		if got := s.left(4*time.Second - 4*time.Millisecond + time.Duration(k)*time.Millisecond); got != 1 {
+		if got := s.left(999); got != 1 {
 			t.Errorf("producer %d: %d are left of the last one", k, got)
+		}
+		if got := s.left(1000); got != 0 {
+			t.Errorf("producer %d: %d are left behind the last one", k, got)
 		}
 	}
 	if total != 10 {
@@ -199,13 +202,105 @@ func TestSchedules(t *testing.T) {
 	}
 }
 
+// Rates follow one another, for all producers at the same time; the first one is
+// that of the warm-up too.
+func TestStages(t *testing.T) {
+	stages := []Stage{{Rate: 100, For: 2 * time.Second}, {Rate: 0, For: time.Second}, {Rate: 1000, For: time.Second}}
+	for _, producers := range []int{1, 3} {
+		o := Options{Stages: stages, Size: 16, Producers: producers, Warmup: time.Second, Settle: time.Minute}
+		for i := range int64(1300) {
+			at, _ := o.schedule(int(i) % producers).due(i / int64(producers))
+			want := time.Duration(i) * 10 * time.Millisecond
+			if i >= 300 {
+				want = 4*time.Second + time.Duration(i-300)*time.Millisecond
+			}
+			if at != want {
+				t.Fatalf("%d producers: message %d is due at %v, want %v", producers, i, at, want)
+			}
+		}
+		for k := range producers {
+			s := o.schedule(k)
+			left := s.left(0)
+			if at, _ := s.due(left - 1); s.over(at, 0) {
+				t.Errorf("producer %d of %d: the last of %d is not due any more", k, producers, left)
+			}
+			if at, _ := s.due(left); !s.over(at, 0) {
+				t.Errorf("producer %d of %d: one more than %d is due", k, producers, left)
+			}
+		}
+	}
+	f := &fake{}
+	out := measure(t, Options{Stages: stages, Size: 16, Producers: 1, Warmup: time.Second, Settle: time.Minute}, f)
+	if out.Messages != 1200 || out.Elapsed < 3999*time.Millisecond-time.Second || out.Elapsed > 4*time.Second {
+		t.Errorf("%+v", out)
+	}
+	// An earlier end cuts a stage short.
+	out = measure(t, Options{Stages: stages, Size: 16, Producers: 1, Warmup: time.Second, Duration: time.Second, Settle: time.Minute}, &fake{})
+	if out.Messages != 100 {
+		t.Errorf("%+v", out)
+	}
+	given := Options{Stages: stages, Producers: 1, Duration: 3500 * time.Millisecond}
+	if got := given.schedule(0).left(0); got != 700 {
+		t.Errorf("%d messages are due in 3.5 s, not 700", got)
+	}
+}
+
+// During tells of the seconds asked for, and of no others.
+func TestDuring(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{stall: 5 * time.Second, until: 5500 * time.Millisecond}
+		r, err := NewRun(Options{Stages: []Stage{{Rate: 100}}, Size: 16, Producers: 1, Duration: 10 * time.Second, Settle: time.Minute}, 7, f.open)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Publish(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		at := func(d time.Duration) time.Time { return r.Began().Add(d) }
+		if l := r.During(at(5100*time.Millisecond), at(5200*time.Millisecond)); l.Count != 100 || l.P99 < 480*time.Millisecond || l.P50 > time.Microsecond {
+			t.Errorf("the second of the stall: %+v", l)
+		}
+		if l := r.During(at(3*time.Second), at(4999*time.Millisecond)); l.Count != 200 || l.Max > time.Microsecond {
+			t.Errorf("the two before: %+v", l)
+		}
+		if l := r.During(at(-time.Hour), at(time.Hour)); l.Count != 1000 || l.Max < 500*time.Millisecond {
+			t.Errorf("all: %+v", l)
+		}
+		if l := r.During(at(20*time.Second), at(time.Hour)); l != (Latency{}) {
+			t.Errorf("behind the end: %+v", l)
+		}
+	})
+}
+
+// However long a run, its windows are bounded, and none of them is lost.
+func TestWindowsGrowLonger(t *testing.T) {
+	w := newWindows()
+	for i := range 5000 {
+		if i%7 != 0 { // some seconds have none
+			w.add(time.Duration(i)*time.Second, time.Duration(1+i)*time.Millisecond)
+		}
+	}
+	if len(w.hists) > mostWindows || w.length != 16*time.Second {
+		t.Errorf("%d windows of %v", len(w.hists), w.length)
+	}
+	if l := w.during(0, 5000*time.Second); l.Count != 5000-715 {
+		t.Errorf("%d messages in all", l.Count)
+	}
+	if l := w.during(1607*time.Second, 1608*time.Second); l.Count < 13 || l.Least > 1602*time.Millisecond || l.Least < 1580*time.Millisecond || l.Max < 1610*time.Millisecond || l.Max > 1640*time.Millisecond {
+		t.Errorf("from 1600 s to 1616 s: %+v", l)
+	}
+}
+
 func TestValidate(t *testing.T) {
-	good := Options{Rate: 1, Size: 16, Producers: 1, Messages: 1}
+	good := Options{Stages: []Stage{{Rate: 1}}, Size: 16, Producers: 1, Messages: 1}
 	if err := good.Validate(); err != nil {
 		t.Error(err)
 	}
 	for name, spoil := range map[string]func(*Options){
-		"rate":     func(o *Options) { o.Rate = -1 },
+		"rate":     func(o *Options) { o.Stages = []Stage{{Rate: -1}} },
+		"standing": func(o *Options) { o.Stages = []Stage{{For: time.Second}} },
+		"stages":   func(o *Options) { o.Stages = []Stage{{Rate: 1}, {Rate: 2, For: time.Second}} },
+		"endless":  func(o *Options) { o.Stages = []Stage{{Rate: 1, For: time.Second}, {Rate: 0}} },
 		"size":     func(o *Options) { o.Size = 15 },
 		"large":    func(o *Options) { o.Size = smq.MaxMessageSize + 1 },
 		"nobody":   func(o *Options) { o.Producers = 0 },
@@ -243,8 +338,8 @@ func (n *idle) Publish(_ context.Context, m *client.Message) error {
 func (n *idle) Close(context.Context) error { return nil }
 
 // publishIdle publishes a number of messages to nobody.
-func publishIdle(tb testing.TB, messages int64, rate float64) {
-	r, err := NewRun(Options{Rate: rate, Size: 1024, Producers: 1, Messages: messages}, 7, new(idle).open)
+func publishIdle(tb testing.TB, messages int64, stages ...Stage) {
+	r, err := NewRun(Options{Stages: stages, Size: 1024, Producers: 1, Messages: messages}, 7, new(idle).open)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -255,11 +350,11 @@ func publishIdle(tb testing.TB, messages int64, rate float64) {
 
 // Runs cost the same number of allocations, however many messages they have.
 func TestNoAllocationPerMessage(t *testing.T) {
-	for _, rate := range []float64{0, 1e9} {
-		few := testing.AllocsPerRun(3, func() { publishIdle(t, 100, rate) })
-		many := testing.AllocsPerRun(3, func() { publishIdle(t, 100_000, rate) })
+	for _, stages := range [][]Stage{nil, {{Rate: 1e9}}} {
+		few := testing.AllocsPerRun(3, func() { publishIdle(t, 100, stages...) })
+		many := testing.AllocsPerRun(3, func() { publishIdle(t, 100_000, stages...) })
 		if many-few > 100 {
-			t.Errorf("at a rate of %v: %v allocations for 100 messages, %v for 100000", rate, few, many)
+			t.Errorf("at rates of %v: %v allocations for 100 messages, %v for 100000", stages, few, many)
 		}
 	}
 	rc := &receiver{run: &Run{id: 7}, latencies: newLatencies(), tally: newTally()}
@@ -272,7 +367,7 @@ func TestNoAllocationPerMessage(t *testing.T) {
 
 func BenchmarkProduce(b *testing.B) {
 	b.ReportAllocs()
-	publishIdle(b, int64(b.N/100*100+100), 0)
+	publishIdle(b, int64(b.N/100*100+100))
 }
 
 func BenchmarkReceive(b *testing.B) {
@@ -293,7 +388,7 @@ func (broken) Poll(context.Context) (*client.Fetch, error) { return nil, smq.Err
 // Publishing ends when nothing can be received.
 func TestReceivingFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, err := NewRun(Options{Rate: 100, Size: 16, Producers: 1, Duration: time.Hour, Settle: time.Minute}, 7, (&fake{}).open)
+		r, err := NewRun(Options{Stages: []Stage{{Rate: 100}}, Size: 16, Producers: 1, Duration: time.Hour, Settle: time.Minute}, 7, (&fake{}).open)
 		if err != nil {
 			t.Fatal(err)
 		}

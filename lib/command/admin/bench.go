@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,7 +25,7 @@ import (
 func newBench(e *cli.Env) *cobra.Command {
 	return group("bench", "Measure throughput and latency",
 		newBenchRun(e, "pub", "Measure publishing: how many messages a second, and how long until their acks",
-			"  smq-admin bench pub --rate 1000/s --size 1KiB --duration 60s --acks replicated --replicas 2\n  smq-admin bench pub -o csv >> results.csv"),
+			"  smq-admin bench pub --rate 1000/s --size 1KiB --duration 60s --acks replicated --replicas 2\n  smq-admin bench pub --rate 1MB/s:10s,40MB/s:30s,1MB/s:60s --topic flooded\n  smq-admin bench pub -o csv >> results.csv"),
 		newBenchRun(e, "e2e", "Measure the whole way: how long from publishing to receiving",
 			"  smq-admin bench e2e --rate 1000/s --duration 60s -o json\n  smq-admin bench e2e --in-flight 1 --messages 10000"),
 		newBenchSub(e))
@@ -37,6 +38,8 @@ latency counts from then: a stall is in the latency of everything that was due m
 Without --rate messages follow one another as fast as they are taken, or with at most
 --in-flight of each producer under way; then the latency counts from the moment when
 they are offered, and tells mostly how long the queue is unless --in-flight bounds it.
+When the topic's layout changes meanwhile, the latencies of what was due in the seconds
+of each change are told by themselves (but not in csv).
 
 Messages go to all partitions in turn. They are published to a topic of their own, which
 is deleted in the end, or to the one that --topic names, where they stay.
@@ -125,7 +128,7 @@ func newBenchFlags() *benchFlags {
 // register adds the flags of the measurements that publish.
 func (o *benchFlags) register(cmd *cobra.Command, e *cli.Env) {
 	f := cmd.Flags()
-	f.StringVar(&o.rate, "rate", "", "`N/s` messages of all producers together (default: as fast as possible)")
+	f.StringVar(&o.rate, "rate", "", "`N/s` messages, or SIZE/s bytes, of all producers together; several, with a length each, follow one another, as in 1MB/s:10s,20MB/s:30s (default: as fast as possible)")
 	f.IntVar(&o.inFlight, "in-flight", 0, "without --rate, at most `N` messages of each producer under way (default: what its buffer takes)")
 	f.Int64Var(&o.messages, "messages", 0, "end after `N` messages, not counting the warm-up (then --duration only if given)")
 	f.Var(&o.duration, "duration", "end after this time, not counting the warm-up")
@@ -154,14 +157,14 @@ func (o *benchFlags) parse(f *pflag.FlagSet) (p benchPlan, err error) {
 		InFlight: o.inFlight, Size: int(o.size), Producers: o.producers, Messages: o.messages,
 		Duration: time.Duration(o.duration), Warmup: time.Duration(o.warmup), Settle: time.Duration(o.settle),
 	}
-	if o.rate != "" {
-		v, err := scaling.ParseSpeed(o.rate)
-		if err != nil {
-			return p, cli.Usagef("--rate %w", err)
+	if p.options.Stages, err = o.stages(); err != nil {
+		return p, err
+	}
+	if s := p.options.Stages; len(s) > 0 && s[0].For > 0 {
+		if f.Changed("duration") {
+			return p, cli.Usagef("--rate %s and --duration: the stages have lengths of their own", o.rate)
 		}
-		if p.options.Rate = v.PerSecond; v.Bytes {
-			p.options.Rate = v.PerSecond / float64(max(o.size, 1))
-		}
+		p.options.Duration = 0
 	}
 	switch {
 	case o.rate != "" && f.Changed("in-flight"):
@@ -187,6 +190,36 @@ func (o *benchFlags) parse(f *pflag.FlagSet) (p benchPlan, err error) {
 		return p, err
 	}
 	return p, p.options.Validate()
+}
+
+// stages reads --rate: a rate, or several with a length each.
+func (o *benchFlags) stages() ([]bench.Stage, error) {
+	if o.rate == "" {
+		return nil, nil
+	}
+	parts := strings.Split(o.rate, ",")
+	var stages []bench.Stage
+	for _, part := range parts {
+		rate, length, timed := strings.Cut(part, ":")
+		if !timed && len(parts) > 1 {
+			return nil, cli.Usagef("--rate %s: %s has no length; write for instance 1MB/s:10s,20MB/s:30s", o.rate, part)
+		}
+		v, err := scaling.ParseSpeed(rate)
+		if err != nil {
+			return nil, cli.Usagef("--rate %w", err)
+		}
+		stage := bench.Stage{Rate: v.PerSecond}
+		if v.Bytes {
+			stage.Rate /= float64(max(o.size, 1))
+		}
+		if timed {
+			if stage.For, err = time.ParseDuration(length); err != nil || stage.For <= 0 {
+				return nil, cli.Usagef("--rate %s: %q is not a length; write for instance 1MB/s:10s,20MB/s:30s", o.rate, length)
+			}
+		}
+		stages = append(stages, stage)
+	}
+	return stages, nil
 }
 
 // parseTopic reads --topic and checks the flags that go with it.
@@ -255,11 +288,12 @@ func benchRun(ctx context.Context, e *cli.Env, c *client.Client, test string, o 
 			}
 			defer source.Close() // it has nothing to lose
 		}
-		result, err := publishTo(ctx, e, c, topic, p, source)
+		run, result, err := publishTo(ctx, e, c, topic, p, source)
 		if err != nil {
 			return connect.NoTopic(err, topic)
 		}
 		view := viewBench(test, config, p, result)
+		view.Changes = changesDuring(ctx, e, c, topic, run)
 		if err := printBench(e, o.output, view); err != nil {
 			return err
 		}
@@ -269,25 +303,51 @@ func benchRun(ctx context.Context, e *cli.Env, c *client.Client, test string, o 
 
 // publishTo publishes to a topic, and receives what it publishes unless source
 // is nil.
-func publishTo(ctx context.Context, e *cli.Env, c *client.Client, topic smq.Topic, p benchPlan, source *client.Subscriber) (bench.Result, error) {
+func publishTo(ctx context.Context, e *cli.Env, c *client.Client, topic smq.Topic, p benchPlan, source *client.Subscriber) (run *bench.Run, result bench.Result, err error) {
 	connecting, cancel := e.WithTimeout(ctx)
 	defer cancel()
-	run, err := bench.NewRun(p.options, randomID(), func(told func(client.Results)) (bench.Publisher, error) {
+	run, err = bench.NewRun(p.options, randomID(), func(told func(client.Results)) (bench.Publisher, error) {
 		options := p.publisher
 		options.Results = told
 		return c.NewPublisher(connecting, topic, options)
 	})
 	if err != nil {
-		return bench.Result{}, err
+		return nil, bench.Result{}, err
 	}
 	progress := e.StartProgress(false, func() cli.ProgressState {
 		return cli.ProgressState{Done: run.Acked() * int64(p.options.Size), Text: number(run.Acked()) + " messages acked"}
 	})
 	defer progress.Stop()
 	if source == nil {
-		return run.Publish(ctx)
+		result, err = run.Publish(ctx)
+	} else {
+		result, err = run.EndToEnd(ctx, source)
 	}
-	return run.EndToEnd(ctx, source)
+	return run, result, err
+}
+
+// changesDuring are the changes of the topic's layout in a run, each with the
+// latencies of what was due in the seconds that it took. Their times are by the
+// clock of the brokers that led.
+func changesDuring(ctx context.Context, e *cli.Env, c *client.Client, topic smq.Topic, run *bench.Run) []benchChange {
+	asking, cancel := e.WithTimeout(context.WithoutCancel(ctx)) // what was found before an interruption is told too
+	defer cancel()
+	all, err := history(asking, c, topic)
+	if err != nil {
+		e.Warnf("what has changed in the layout of topic %s is not known: %v", topic, err)
+	}
+	changes := []benchChange{}
+	for _, change := range all {
+		end := time.UnixMilli(change.CreatedMS)
+		begin := end.Add(-time.Duration(change.PauseMS) * time.Millisecond)
+		if end.Before(run.Began()) {
+			continue
+		}
+		if l := run.During(begin, end); l.Count > 0 {
+			changes = append(changes, benchChange{Version: change.Version, CreatedMS: change.CreatedMS, Cause: change.Cause, PauseMS: change.PauseMS, Messages: l.Count, Ack: *viewLatency(l)})
+		}
+	}
+	return changes
 }
 
 // benchOutcome is the error that a measurement ends with.

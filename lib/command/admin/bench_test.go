@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"reflect"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -77,8 +79,11 @@ func TestBench(t *testing.T) {
 		if got.Test == "e2e" {
 			got.AckedStored = 0 // as many as the replicas let be
 		}
-		got.Topic, got.Seconds, got.MessagesPerSecond, got.BytesPerSecond, got.AckedReplicated, got.Ack, got.Delivery = "", 0, 0, 0, 0, nil, nil
-		if got != test.want {
+		if (got.Test == "sub") != (got.Changes == nil) {
+			t.Errorf("%s: changes %+v", test.args, got.Changes)
+		}
+		got.Topic, got.Seconds, got.MessagesPerSecond, got.BytesPerSecond, got.AckedReplicated, got.Ack, got.Delivery, got.Changes = "", 0, 0, 0, 0, nil, nil, nil
+		if !reflect.DeepEqual(got, test.want) {
 			t.Errorf("%s:\ngot  %+v\nwant %+v", test.args, got, test.want)
 		}
 		noTopics()
@@ -98,6 +103,59 @@ func TestBench(t *testing.T) {
 	}
 	if _, stderr, code := s.run(t, "bench", "pub", "--topic", "none"); code != cli.ExitNotFound || !strings.Contains(stderr, "topic none: not found") {
 		t.Errorf("code %d, %s", code, stderr)
+	}
+}
+
+// A change of the layout while it lasts is told, with how long the acks took
+// meanwhile; so it is when the rate changes.
+func TestBenchTellsChanges(t *testing.T) {
+	s := whole(t, 2)
+	if _, stderr, code := s.run(t, "topic", "create", "t", "--partitions", "8"); code != 0 {
+		t.Fatal(stderr)
+	}
+	ctx, stop := context.WithCancelCause(t.Context())
+	var stdout, stderr bytes.Buffer
+	go func() {
+		defer stop(&cli.SignalError{Signal: syscall.SIGINT})
+		c, err := client.Connect(t.Context(), client.Config{Masters: []string{s.addr}})
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		topic := smq.Topic{Namespace: smq.DefaultNamespace, Name: "t"}
+		stored := func() (n int64) {
+			ends, err := c.Offsets(t.Context(), topic, nil, smqpb.OffsetsRequest_END, time.Time{})
+			if err == nil {
+				for _, end := range ends {
+					n += end.Offset
+				}
+			}
+			return n
+		}
+		for stored() < 10 && t.Context().Err() == nil {
+		}
+		d, err := c.DescribeTopic(t.Context(), topic)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if _, err := c.SplitSegment(t.Context(), topic, d.GetLayout().GetSegments()[0].GetId(), 4); err != nil {
+			t.Error(err)
+		}
+		for before := stored(); stored() < before+10 && t.Context().Err() == nil; {
+		}
+	}()
+	code := s.runIn(ctx, &cli.Env{Stdout: &stdout, Stderr: &stderr}, "bench", "pub", "--topic", "t", "--rate", "500/s:1h,5/s:1h", "--warmup", "0s", "-o", "json")
+	var got benchView
+	if err := json.Unmarshal(stdout.Bytes(), &got); code != 130 || err != nil || got.RatePerSecond != 500 {
+		t.Fatalf("code %d, %v, %s%s", code, err, stdout.String(), stderr.String())
+	}
+	i := slices.IndexFunc(got.Changes, func(c benchChange) bool { return c.Cause == "split" })
+	if i < 0 {
+		t.Fatalf("no split among the changes: %+v", got.Changes)
+	}
+	if c := got.Changes[i]; c.Version < 2 || c.Messages == 0 || c.Messages > got.Messages || c.Ack.Max < c.Ack.P50 || c.Ack.P50 <= 0 || c.CreatedMS == 0 {
+		t.Errorf("%+v", c)
 	}
 }
 
@@ -175,6 +233,9 @@ func TestBenchUsage(t *testing.T) {
 	s := startStub(t)
 	for args, want := range map[string]string{
 		"pub --rate fast":                   `--rate "fast" is not a rate`,
+		"pub --rate 5/s,6/s:1s":             "5/s has no length",
+		"pub --rate 5/s:soon":               `"soon" is not a length`,
+		"pub --rate 5/s:1s --duration 3s":   "--rate 5/s:1s and --duration",
 		"pub --rate 5/s --in-flight 3":      "--rate and --in-flight",
 		"pub --in-flight 0":                 "--in-flight 0: the least is 1",
 		"pub --messages 0":                  "--messages 0: the least is 1",
@@ -216,18 +277,19 @@ func TestBenchDefaults(t *testing.T) {
 	}
 	for args, want := range map[string]struct {
 		duration, linger time.Duration
-		rate             float64
+		stages           []bench.Stage
 	}{
-		"":                              {benchDuration, client.DefaultLinger, 0},
-		"--messages 5":                  {0, client.DefaultLinger, 0},
-		"--messages 5 --duration 3s":    {3 * time.Second, client.DefaultLinger, 0},
-		"--rate 100/s":                  {benchDuration, client.NoLinger, 100},
-		"--rate 1MB/s --size 100":       {benchDuration, client.NoLinger, 10_000},
-		"--rate 100msg/s --linger 7ms":  {benchDuration, 7 * time.Millisecond, 100},
-		"--linger 0s --acks replicated": {benchDuration, client.NoLinger, 0},
+		"":                                  {benchDuration, client.DefaultLinger, nil},
+		"--messages 5":                      {0, client.DefaultLinger, nil},
+		"--messages 5 --duration 3s":        {3 * time.Second, client.DefaultLinger, nil},
+		"--rate 100/s":                      {benchDuration, client.NoLinger, []bench.Stage{{Rate: 100}}},
+		"--rate 1MB/s --size 100":           {benchDuration, client.NoLinger, []bench.Stage{{Rate: 10_000}}},
+		"--rate 100msg/s --linger 7ms":      {benchDuration, 7 * time.Millisecond, []bench.Stage{{Rate: 100}}},
+		"--rate 5/s:2s,1kB/s:3m --size 100": {0, client.NoLinger, []bench.Stage{{Rate: 5, For: 2 * time.Second}, {Rate: 10, For: 3 * time.Minute}}},
+		"--linger 0s --acks replicated":     {benchDuration, client.NoLinger, nil},
 	} {
 		p := parse(args)
-		if p.options.Duration != want.duration || p.publisher.Linger != want.linger || p.options.Rate != want.rate || !p.publisher.Spread {
+		if p.options.Duration != want.duration || p.publisher.Linger != want.linger || !slices.Equal(p.options.Stages, want.stages) || !p.publisher.Spread {
 			t.Errorf("%q: %+v", args, p)
 		}
 	}

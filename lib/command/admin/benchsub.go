@@ -56,7 +56,7 @@ func benchSub(ctx context.Context, e *cli.Env, c *client.Client, o *benchFlags, 
 	return withTopic(ctx, e, c, p.topic, o, func(topic smq.Topic, config *smqpb.TopicConfig) error {
 		if o.topic == "" {
 			e.Infof("publishing %d messages to be read", p.options.Messages)
-			filled, err := publishTo(ctx, e, c, topic, p, nil)
+			_, filled, err := publishTo(ctx, e, c, topic, p, nil)
 			if err == nil {
 				err = benchOutcome(ctx, filled)
 			}

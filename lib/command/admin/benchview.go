@@ -14,13 +14,14 @@ import (
 
 // benchView is a measurement as it is printed. Latencies are in ms.
 type benchView struct {
+	staged     bool   // the rate changes
 	Test       string `json:"test"` // pub, sub, e2e
 	Topic      string `json:"topic"`
 	Partitions int32  `json:"partitions"`
 	Replicas   int32  `json:"replicas"` // wanted; 0: the default
 
 	Acks          string  `json:"acks"`            // asked for; empty when reading
-	RatePerSecond float64 `json:"rate_per_second"` // 0: as fast as possible
+	RatePerSecond float64 `json:"rate_per_second"` // the highest; 0: as fast as possible
 	InFlight      int     `json:"in_flight"`       // 0: what the buffer takes
 	Size          int     `json:"size"`            // of a value, 0 when it is not known
 	Producers     int     `json:"producers"`
@@ -39,6 +40,19 @@ type benchView struct {
 
 	Ack      *latencyView `json:"ack_ms"`      // null when reading
 	Delivery *latencyView `json:"delivery_ms"` // null but for e2e
+
+	Changes []benchChange `json:"changes"` // null when reading
+}
+
+// benchChange is a change of the topic's layout, with how long the acks took of
+// what was due in the seconds of it.
+type benchChange struct {
+	Version   uint64      `json:"version"`
+	CreatedMS int64       `json:"created_ms"`
+	Cause     string      `json:"cause"`
+	PauseMS   int64       `json:"pause_ms"`
+	Messages  int64       `json:"messages"`
+	Ack       latencyView `json:"ack_ms"`
 }
 
 // latencyView is how long messages took, in ms.
@@ -60,7 +74,11 @@ func viewBench(test string, config *smqpb.TopicConfig, p benchPlan, r bench.Resu
 	if test == "sub" {
 		return v
 	}
-	v.Acks, v.RatePerSecond, v.InFlight, v.Size, v.Producers = p.publisher.Acks.String(), p.options.Rate, p.options.InFlight, p.options.Size, p.options.Producers
+	v.Acks, v.InFlight, v.Size, v.Producers = p.publisher.Acks.String(), p.options.InFlight, p.options.Size, p.options.Producers
+	v.staged = len(p.options.Stages) > 1
+	for _, s := range p.options.Stages {
+		v.RatePerSecond = max(v.RatePerSecond, s.Rate)
+	}
 	v.LingerMS, v.Codec, v.WarmupSeconds = millis(max(p.publisher.Linger, 0)), p.publisher.Codec.String(), p.options.Warmup.Seconds()
 	v.Ack = viewLatency(r.Ack)
 	if test == "e2e" {
@@ -96,8 +114,28 @@ func printBench(e *cli.Env, format string, v benchView) error {
 		if v.Delivery != nil {
 			rows = append(rows, namedLatency{"delivery", *v.Delivery})
 		}
-		return latencyColumns.Table(e, rows)
+		if err := latencyColumns.Table(e, rows); err != nil || len(v.Changes) == 0 {
+			return err
+		}
+		if _, err := fmt.Fprintln(e.Stdout); err != nil {
+			return err
+		}
+		return benchChangeColumns.Table(e, v.Changes)
 	})
+}
+
+var benchChangeColumns = cli.View[benchChange]{
+	Name: func(c benchChange) string { return c.Cause },
+	Columns: []cli.Column[benchChange]{
+		{Header: "CHANGE", Cell: func(c benchChange) string { return c.Cause }},
+		{Header: "VERSION", Cell: func(c benchChange) string { return number(c.Version) }, Right: true},
+		{Header: "AT", Cell: func(c benchChange) string { return time.UnixMilli(c.CreatedMS).Format("15:04:05.000") }},
+		{Header: "PAUSE MS", Cell: func(c benchChange) string { return number(c.PauseMS) }, Right: true},
+		{Header: "ACKS", Cell: func(c benchChange) string { return number(c.Messages) }, Right: true},
+		{Header: "P50 MS", Cell: func(c benchChange) string { return decimals(c.Ack.P50) }, Right: true},
+		{Header: "P99 MS", Cell: func(c benchChange) string { return decimals(c.Ack.P99) }, Right: true},
+		{Header: "MAX MS", Cell: func(c benchChange) string { return decimals(c.Ack.Max) }, Right: true},
+	},
 }
 
 var benchColumns = cli.View[benchView]{
@@ -130,6 +168,9 @@ func (v benchView) title() string {
 	switch {
 	case v.RatePerSecond > 0:
 		pace = "at " + messageRate(v.RatePerSecond)
+		if v.staged {
+			pace = "at up to " + messageRate(v.RatePerSecond)
+		}
 	case v.InFlight > 0:
 		pace = fmt.Sprintf("%d under way", v.InFlight)
 	}
