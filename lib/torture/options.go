@@ -46,9 +46,12 @@ type Options struct {
 
 	Families []Family
 	Duration time.Duration // of the faults
-	Every    time.Duration // how often one comes, on average
-	AtOnce   int           // how many there are at a time, at most
-	Seed     uint64        // of their order
+	// Stop ends the faults early when it is closed; what there is then is mended
+	// and examined all the same. May be nil.
+	Stop   <-chan struct{}
+	Every  time.Duration // how often one comes, on average
+	AtOnce int           // how many there are at a time, at most
+	Seed   uint64        // of their order
 	// Settle is how long everything may take to work again when all faults have
 	// been mended.
 	Settle time.Duration

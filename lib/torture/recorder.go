@@ -78,8 +78,9 @@ func (r *recorder) fault(name string, parts []string) (over func()) {
 	return func() { r.add(check.Event{Kind: check.Lifted, Fault: number}) }
 }
 
-// progress is how it stands.
-func (r *recorder) progress() (s check.Statistics, faults, violations int) {
+// progress is how it stands. What is in doubt is a violation unless the layout
+// says, in the end, that it is excused.
+func (r *recorder) progress() (s check.Statistics, faults, violations, doubts int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s = r.checker.Statistics()
@@ -88,7 +89,7 @@ func (r *recorder) progress() (s check.Statistics, faults, violations int) {
 		acked[level] = n
 	}
 	s.Acked, s.Faults = acked, nil // the checker goes on with its own
-	return s, r.faults, r.checker.Violations()
+	return s, r.faults, r.checker.Violations(), r.checker.Doubts()
 }
 
 // finish is what the history says, and the end of it.

@@ -34,9 +34,9 @@ func TestARecorderWritesWhatItChecks(t *testing.T) {
 	over := rec.fault("kill", []string{"broker-1"})
 	over()
 	rec.add(check.Event{Kind: check.Send, Messages: []check.Message{{Publisher: 1, Number: 1}}})
-	s, faults, violations := rec.progress()
-	if s.Sent != 1 || faults != 1 || violations != 0 {
-		t.Errorf("%d sent, %d faults, %d violations", s.Sent, faults, violations)
+	s, faults, violations, doubts := rec.progress()
+	if s.Sent != 1 || faults != 1 || violations != 0 || doubts != 0 {
+		t.Errorf("%d sent, %d faults, %d violations, %d in doubt", s.Sent, faults, violations, doubts)
 	}
 	var kinds []check.EventKind
 	last := int64(-1)

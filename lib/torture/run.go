@@ -178,6 +178,13 @@ func (r *run) tellMended() {
 func (r *run) injectAll(ctx context.Context, observer *client.Client) {
 	ctx, cancel := context.WithTimeout(ctx, r.Duration)
 	defer cancel()
+	go func() {
+		select {
+		case <-r.Stop:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	in := &injector{cluster: r.cluster, observer: observer, begun: r.begun, hung: r.hung}
 	for _, t := range r.topics {
 		in.topics = append(in.topics, t.topic)
@@ -255,13 +262,13 @@ func (r *run) tellProgress(ctx context.Context) <-chan struct{} {
 	go func() {
 		defer close(done)
 		for pause(ctx, tellEvery) == nil {
-			s, faults, violations := r.recorder.progress()
+			s, faults, violations, doubts := r.recorder.progress()
 			acked := 0
 			for _, n := range s.Acked {
 				acked += n
 			}
-			r.Tell("%ds: %d sent, %d acked, %d failed, %d read; %d faults; longest outage %dms; %d violations",
-				r.recorder.now()/1e6, s.Sent, acked, s.NotStored+s.Unknown, s.Read, faults, s.Outage.Length()/1000, violations)
+			r.Tell("%ds: %d sent, %d acked, %d failed, %d read; %d faults; longest outage %dms; %d violations, %d in doubt",
+				r.recorder.now()/1e6, s.Sent, acked, s.NotStored+s.Unknown, s.Read, faults, s.Outage.Length()/1000, violations, doubts)
 		}
 	}()
 	return done

@@ -41,7 +41,8 @@ meanwhile kill, pause, cut off, slow down and drain its parts, in an order that
 --seed decides. Then mend everything, read everything back, verify what is
 stored, and report whether the promises were kept. Any broken one makes the exit
 code 1; the history of all that was done and seen, the logs and the store are
-then kept, and the report says where.
+then kept, and the report says where. The first SIGINT or SIGTERM ends the faults
+early, and what there is by then is reported; a second one ends everything.
 
 The network between all parts, also between clients and brokers, leads through
 relays, so that it can be cut both ways and one way, and slowed down. The store
@@ -122,10 +123,9 @@ func runTorture(ctx context.Context, e *cli.Env, o *tortureOptions) error {
 	if err != nil {
 		return err
 	}
-	report, err := torture.Run(ctx, o.Options)
+	o.Stop = ctx.Done()
+	report, err := torture.Run(context.WithoutCancel(ctx), o.Options)
 	switch {
-	case err != nil && ctx.Err() != nil:
-		return errors.Join(context.Cause(ctx), remove())
 	case errors.Is(err, smq.ErrInvalid):
 		return errors.Join(err, remove())
 	case err != nil:
@@ -137,7 +137,10 @@ func runTorture(ctx context.Context, e *cli.Env, o *tortureOptions) error {
 		}
 		report.History, report.Dir = "", ""
 	}
-	return printTorture(e, report)
+	if err := printTorture(e, report); err != nil {
+		return err
+	}
+	return context.Cause(ctx)
 }
 
 // complete turns flags into options, and makes the directory, which remove

@@ -110,8 +110,11 @@ func (p *publisher) fate(number uint32) *fate {
 	return &p.fates[number-1]
 }
 
-// Violations is how many have been found so far, with those that may be excused.
-func (c *Checker) Violations() int { return c.found.Count() + len(c.doubts) }
+// Violations is how many have been found so far.
+func (c *Checker) Violations() int { return c.found.Count() }
+
+// Doubts is how many more there are that may be excused in the end.
+func (c *Checker) Doubts() int { return len(c.doubts) }
 
 // Statistics are those so far.
 func (c *Checker) Statistics() Statistics { return c.stats }
