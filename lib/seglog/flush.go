@@ -159,6 +159,7 @@ func (l *Log) freeze(f *flush) error {
 	}
 	f.footer, f.content = foot, append(f.content, store.Part{Bytes: b})
 	f.size = f.dataBytes + int64(len(b))
+	l.frozen.bytes += uint64(f.size)
 	l.previous = foot
 	return nil
 }
@@ -391,14 +392,14 @@ func (l *Log) rollBack(ctx context.Context, retry retryBackoff) {
 		return
 	}
 	l.mu.Lock()
-	stored := len(l.chunks)
-	if len(r.chunks) == stored && l.stopped == nil {
+	stored := uint64(len(l.chunks))
+	if r.chunks == stored && l.stopped == nil {
 		l.frozen, l.head = r.state, r.state.clone()
 		l.previous = r.last
 		l.refusing = nil
 	}
 	l.mu.Unlock()
-	if len(r.chunks) > stored {
-		l.fenced(&takenError{footer: r.last, size: r.chunks[len(r.chunks)-1].size})
+	if r.chunks > stored {
+		l.fenced(&takenError{footer: r.last, size: r.lastSize})
 	}
 }

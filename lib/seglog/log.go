@@ -197,6 +197,7 @@ func (l *Log) createOpening(ctx context.Context) error {
 			l.previous = f
 			l.chunks = []chunkInfo{{size: int64(len(b))}}
 			l.bytes = uint64(len(b))
+			l.frozen.bytes = l.bytes
 			return nil
 		}
 		if !errors.Is(err, store.ErrAmbiguous) {

@@ -28,6 +28,12 @@ func listChunks(ctx context.Context, st store.Store, id Ident, from uint64) ([]c
 	if err != nil {
 		return nil, fmt.Errorf("list the chunks of %v: %w", id, err)
 	}
+	return numbered(id, from, infos)
+}
+
+// numbered are the chunks among the files listed, which are numbered from from
+// on.
+func numbered(id Ident, from uint64, infos []store.Info) ([]chunkInfo, error) {
 	chunks := make([]chunkInfo, 0, len(infos))
 	for _, info := range infos {
 		n, ok := parseChunkName(info.Name)
@@ -35,84 +41,156 @@ func listChunks(ctx context.Context, st store.Store, id Ident, from uint64) ([]c
 			continue
 		}
 		if want := from + uint64(len(chunks)); n != want {
-			return nil, fmt.Errorf("%w %v: chunk %d is missing, %d is there", smq.ErrCorrupt, id, want, n)
+			return nil, missingChunk(id, want, n)
 		}
 		chunks = append(chunks, chunkInfo{size: info.Size})
 	}
 	return chunks, nil
 }
 
+// lastChunks returns the segment's chunks from the last one on whose number
+// calls for a snapshot, which is number from. A listing of a long segment costs
+// a SeaweedFS filer tens of milliseconds, as its entries carry the content of
+// small chunks; so the end is searched for. Nothing is said of chunks that are
+// missing before it: whoever reads there, or verifies, meets the gap.
+func lastChunks(ctx context.Context, st store.Store, id Ident) (from uint64, chunks []chunkInfo, err error) {
+	begin, err := st.List(ctx, id.Dir(), "", snapshotEvery)
+	if err != nil {
+		return 0, nil, fmt.Errorf("list the chunks of %v: %w", id, err)
+	}
+	if len(begin) < snapshotEvery { // these are all
+		chunks, err = numbered(id, 0, begin)
+		return 0, chunks, err
+	}
+	if from, err = lastSnapshot(ctx, st, id); err != nil {
+		return 0, nil, err
+	}
+	chunks, err = listChunks(ctx, st, id, from)
+	return from, chunks, err
+}
+
+// lastSnapshot finds the number of the last chunk which is there and whose number
+// calls for a snapshot: by doubled steps ahead, and then by halved ones.
+func lastSnapshot(ctx context.Context, st store.Store, id Ident) (n uint64, err error) {
+	step := uint64(snapshotEvery)
+	for ahead := true; step >= snapshotEvery; {
+		there, err := isStored(ctx, st, id, n+step)
+		if err != nil {
+			return 0, err
+		}
+		if there {
+			n += step
+		} else {
+			ahead = false
+		}
+		if ahead {
+			step *= 2
+		} else {
+			step /= 2
+		}
+	}
+	return n, nil
+}
+
+// isStored reports whether the segment reaches to chunk n.
+func isStored(ctx context.Context, st store.Store, id Ident, n uint64) (bool, error) {
+	next, err := st.List(ctx, id.Dir(), chunkName(n-1), 1)
+	if err != nil {
+		return false, fmt.Errorf("list the chunks of %v: %w", id, err)
+	}
+	if len(next) == 0 {
+		return false, nil
+	}
+	if got, ok := parseChunkName(next[0].Name); ok && got != n {
+		return false, missingChunk(id, n, got)
+	}
+	return true, nil
+}
+
+func missingChunk(id Ident, n, there uint64) error {
+	return fmt.Errorf("%w %v: chunk %d is missing, %d is there", smq.ErrCorrupt, id, n, there)
+}
+
 // recovered is what the store says of a segment.
 type recovered struct {
-	chunks []chunkInfo
-	state  *state // after the last chunk; nil without chunks
-	last   footer // of the last chunk
-	preds  []*smqpb.Predecessor
-	sealed bool
+	chunks   uint64 // how many there are
+	state    *state // after the last chunk; nil without chunks
+	last     footer // of the last chunk
+	lastSize int64  // of the last chunk
+	preds    []*smqpb.Predecessor
+	sealed   bool
 }
 
 // recoverSegment rebuilds a segment's state from its chunks: the last
 // snapshot, and the footers behind it. Whatever cannot be read or does not fit
 // fails it; nothing is assumed.
 func recoverSegment(ctx context.Context, st store.Store, id Ident, limits Limits) (recovered, error) {
-	chunks, err := listChunks(ctx, st, id, 0)
+	from, chunks, err := lastChunks(ctx, st, id)
 	if err != nil || len(chunks) == 0 {
 		return recovered{}, err
 	}
-	footers, err := footersFromSnapshot(ctx, st, id, chunks)
+	footers, err := footersFromSnapshot(ctx, st, id, from, chunks)
 	if err != nil {
 		return recovered{}, err
 	}
-	first, last := footers[0], footers[len(footers)-1]
+	sizes := chunks[len(chunks)-len(footers):]
 	s := newState(id.Range, limits)
-	s.load(first.Snapshot)
-	s.position = first.EndPosition
+	s.load(footers[0].Snapshot)
+	s.position, s.bytes = footers[0].EndPosition, footers[0].Snapshot.Bytes+uint64(sizes[0].size)
+	r := recovered{chunks: from + uint64(len(chunks)) - uint64(len(footers)) + 1, state: s, last: footers[0], lastSize: sizes[0].size, preds: footers[0].Snapshot.Predecessors}
 	for i, f := range footers[1:] {
-		if err := checkChain(id, footers[i].hash, f); err != nil {
+		if err := r.take(id, f, sizes[i+1].size); err != nil {
 			return recovered{}, err
 		}
-		if err := s.apply(f); err != nil {
-			return recovered{}, fmt.Errorf("recover %v: %w", id, err)
-		}
 	}
-	return recovered{chunks: chunks, state: s, last: last, preds: first.Snapshot.Predecessors, sealed: last.Sealed}, nil
+	r.sealed = r.last.Sealed
+	return r, nil
 }
 
 // extend takes in the chunks that have come since.
 func (r *recovered) extend(ctx context.Context, st store.Store, id Ident) error {
-	chunks, err := listChunks(ctx, st, id, uint64(len(r.chunks)))
+	chunks, err := listChunks(ctx, st, id, r.chunks)
 	if err != nil {
 		return err
 	}
 	for _, c := range chunks {
-		f, err := readFooter(ctx, st, id, uint64(len(r.chunks)), c.size)
+		f, err := readFooter(ctx, st, id, r.chunks, c.size)
 		if err != nil {
 			return err
 		}
-		if err := checkChain(id, r.last.hash, f); err != nil {
+		if err := r.take(id, f, c.size); err != nil {
 			return err
 		}
-		if err := r.state.apply(f); err != nil {
-			return fmt.Errorf("recover %v: %w", id, err)
-		}
-		r.chunks, r.last, r.sealed = append(r.chunks, c), f, f.Sealed
 	}
 	return nil
 }
 
+// take moves on over the next chunk.
+func (r *recovered) take(id Ident, f footer, size int64) error {
+	if err := checkChain(id, r.last.hash, f); err != nil {
+		return err
+	}
+	if err := r.state.apply(f, size); err != nil {
+		return fmt.Errorf("recover %v: %w", id, err)
+	}
+	r.chunks, r.last, r.lastSize, r.sealed = r.chunks+1, f, size, f.Sealed
+	return nil
+}
+
 // footersFromSnapshot reads the footers from the last one that carries a
-// snapshot to the end.
-func footersFromSnapshot(ctx context.Context, st store.Store, id Ident, chunks []chunkInfo) ([]footer, error) {
+// snapshot to the end; the chunks are those from number from on, and among them.
+func footersFromSnapshot(ctx context.Context, st store.Store, id Ident, from uint64, chunks []chunkInfo) ([]footer, error) {
 	var footers []footer // last first
-	for n := len(chunks) - 1; ; n-- {
-		if n < 0 {
-			return nil, fmt.Errorf("%w %v: no chunk carries a snapshot", smq.ErrCorrupt, id)
+	for i := len(chunks) - 1; ; i-- {
+		if i < 0 {
+			return nil, fmt.Errorf("%w %v: no chunk from %d on carries a snapshot", smq.ErrCorrupt, id, from)
 		}
-		f, err := readFooter(ctx, st, id, uint64(n), chunks[n].size)
+		n := from + uint64(i)
+		f, err := readFooter(ctx, st, id, n, chunks[i].size)
 		if err != nil {
 			return nil, err
 		}
-		if f.Sealed && n != len(chunks)-1 {
+		if f.Sealed && i != len(chunks)-1 {
 			return nil, fmt.Errorf("%w %v: chunk %d is a seal, but chunks follow it", smq.ErrCorrupt, id, n)
 		}
 		footers = append(footers, f)
@@ -171,26 +249,33 @@ func readSeal(ctx context.Context, st store.Store, id Ident, seal Seal) (footer,
 
 // FindSeal looks whether the segment is sealed in the store.
 func FindSeal(ctx context.Context, st store.Store, id Ident) (Seal, bool, error) {
-	chunks, err := listChunks(ctx, st, id, 0)
+	from, chunks, err := lastChunks(ctx, st, id)
 	if err != nil || len(chunks) == 0 {
 		return Seal{}, false, err
 	}
-	n := len(chunks) - 1
-	f, err := readFooter(ctx, st, id, uint64(n), chunks[n].size)
+	i := len(chunks) - 1
+	f, err := readFooter(ctx, st, id, from+uint64(i), chunks[i].size)
 	if err != nil || !f.Sealed {
 		return Seal{}, false, err
 	}
-	seal, err := describeSeal(ctx, st, id, chunks, f)
+	seal, err := describeSeal(ctx, st, id, f, chunks[i].size)
 	return seal, err == nil, err
 }
 
-// describeSeal adds up what the segment holds.
-func describeSeal(ctx context.Context, st store.Store, id Ident, chunks []chunkInfo, f footer) (Seal, error) {
-	opening, err := readFooter(ctx, st, id, 0, chunks[0].size)
-	if err != nil {
-		return Seal{}, err
+// describeSeal adds up what the segment holds, whose seal has footer f and the
+// given size.
+func describeSeal(ctx context.Context, st store.Store, id Ident, f footer, size int64) (Seal, error) {
+	opening := f
+	if f.Chunk > 0 {
+		info, err := st.Stat(ctx, id.ChunkPath(0))
+		if err != nil {
+			return Seal{}, fmt.Errorf("read the opening of %v: %w", id, err)
+		}
+		if opening, err = readFooter(ctx, st, id, 0, info.Size); err != nil {
+			return Seal{}, err
+		}
 	}
-	return sealOf(f, messagesBetween(opening, f, id), totalSize(chunks)), nil
+	return sealOf(f, messagesBetween(opening, f, id), f.Snapshot.Bytes+uint64(size)), nil
 }
 
 // messagesBetween counts the messages of a sealed segment by its first and

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/seaweedmq/smq/lib/record"
@@ -51,6 +52,9 @@ func SealHeld(ctx context.Context, st store.Store, id Ident, preds []Seal, first
 	return s.seal(ctx)
 }
 
+// noChunk is the number of none.
+const noChunk = math.MaxUint64
+
 // sealer is one effort to seal a segment from outside of its owner.
 type sealer struct {
 	st     store.Store
@@ -77,26 +81,26 @@ func (s *sealer) seal(ctx context.Context) (Seal, error) {
 func (s *sealer) run(ctx context.Context) (Seal, error) {
 	retry := newBackoff()
 	var r recovered
-	for tried := -1; ; {
+	for tried := uint64(noChunk); ; {
 		if err := s.look(ctx, &r); err != nil {
 			return Seal{}, err
 		}
 		if r.sealed {
-			return describeSeal(ctx, s.st, s.id, r.chunks, r.last)
+			return describeSeal(ctx, s.st, s.id, r.last, r.lastSize)
 		}
-		if s.o.Unopened && len(r.chunks) > 0 {
+		if s.o.Unopened && r.chunks > 0 {
 			return Seal{}, fmt.Errorf("it has been opened: %w", smq.ErrConflict)
 		}
-		if len(r.chunks) == tried {
+		if r.chunks == tried {
 			// The outcome is unknown, or the store does not show yet what it
 			// has said is there.
-			tried = -1
+			tried = noChunk
 			if err := retry.wait(ctx); err != nil {
 				return Seal{}, err
 			}
 			continue
 		}
-		tried = len(r.chunks)
+		tried = r.chunks
 		err := s.write(ctx, r)
 		switch {
 		case err == nil, errors.Is(err, smq.ErrExists), errors.Is(err, store.ErrAmbiguous):
@@ -111,10 +115,10 @@ func (s *sealer) run(ctx context.Context) (Seal, error) {
 // look brings r up to what the store holds. Only what is new is read, so that
 // the sealer outruns an owner that goes on writing.
 func (s *sealer) look(ctx context.Context, r *recovered) (err error) {
-	if len(r.chunks) > 0 {
+	if r.chunks > 0 {
 		return r.extend(ctx, s.st, s.id)
 	}
-	if *r, err = recoverSegment(ctx, s.st, s.id, s.limits); err != nil || len(r.chunks) > 0 {
+	if *r, err = recoverSegment(ctx, s.st, s.id, s.limits); err != nil || r.chunks > 0 {
 		return err
 	}
 	r.state, r.preds, err = openingState(ctx, s.st, s.id, s.preds, s.limits)
@@ -125,8 +129,8 @@ func (s *sealer) look(ctx context.Context, r *recovered) (err error) {
 // held and not stored.
 func (s *sealer) write(ctx context.Context, r recovered) error {
 	now := time.Now()
-	m := s.id.newFooter(uint64(len(r.chunks)), s.writer, s.o.Broker, now)
-	if len(r.chunks) > 0 {
+	m := s.id.newFooter(r.chunks, s.writer, s.o.Broker, now)
+	if r.chunks > 0 {
 		m.Previous = bytes.Clone(r.last.hash[:])
 	}
 	after := r.state.clone()
@@ -137,7 +141,7 @@ func (s *sealer) write(ctx context.Context, r recovered) error {
 	m.FirstPosition, m.EndPosition = r.state.position, after.position
 	_, content := layOut(m, held)
 	m.Producers = after.producers.messages(touched(held))
-	m.Sealed, m.Unclean = true, s.o.Unclean && len(r.chunks) > 0
+	m.Sealed, m.Unclean = true, s.o.Unclean && r.chunks > 0
 	m.Snapshot = after.snapshot(r.preds, now.Add(-s.limits.ProducerIdle).UnixMilli())
 	b, _, err := encodeFooter(m)
 	if err != nil {

@@ -18,6 +18,7 @@ type state struct {
 	producers  producers
 	position   smq.Position // of the next batch
 	messages   uint64       // in this segment
+	bytes      uint64       // sizes of this segment's chunks
 }
 
 // partitionState costs 24 bytes for every partition, idle ones included.
@@ -61,7 +62,8 @@ func (s *state) append(p smq.Partition, h *record.Header, nowMs int64) (offset i
 	return offset, position
 }
 
-// load takes over what a snapshot says of this state's range.
+// load takes over what a snapshot says of this state's range, but for the bytes,
+// which are of the snapshot's own segment.
 func (s *state) load(snap *smqpb.Snapshot) {
 	for i, p := range snap.Partitions {
 		if s.rng.Contains(p) {
@@ -75,9 +77,9 @@ func (s *state) load(snap *smqpb.Snapshot) {
 	}
 }
 
-// apply moves the state over a chunk, or says why the chunk does not continue
-// what came before.
-func (s *state) apply(f footer) error {
+// apply moves the state over a chunk of a size, or says why the chunk does not
+// continue what came before.
+func (s *state) apply(f footer, size int64) error {
 	if f.FirstPosition != s.position {
 		return fmt.Errorf("%w chunk %d: it starts at position %d, the one before ends at %d", smq.ErrCorrupt, f.Chunk, f.FirstPosition, s.position)
 	}
@@ -95,6 +97,7 @@ func (s *state) apply(f footer) error {
 		s.producers.set(m)
 	}
 	s.position = f.EndPosition
+	s.bytes += uint64(size)
 	return nil
 }
 
@@ -102,7 +105,7 @@ func (s *state) apply(f footer) error {
 // idleMs are left out, and forgotten.
 func (s *state) snapshot(preds []*smqpb.Predecessor, idleMs int64) *smqpb.Snapshot {
 	s.producers.forgetUntil(idleMs)
-	snap := &smqpb.Snapshot{Predecessors: preds, Producers: s.producers.all()}
+	snap := &smqpb.Snapshot{Predecessors: preds, Producers: s.producers.all(), Bytes: s.bytes}
 	used := 0
 	for i := range s.partitions {
 		if s.partitions[i].end > 0 {

@@ -99,6 +99,7 @@ func (v *verifier) chunk(ctx context.Context, n uint64, size int64) error {
 	if !v.lost {
 		v.batches(c)
 		v.snapshot(c.footer)
+		v.state.bytes += uint64(size)
 	}
 	v.last = c.footer
 	return nil
@@ -204,6 +205,9 @@ func (v *verifier) snapshot(f footer) {
 	want := v.state.snapshot(f.Snapshot.Predecessors, 0)
 	same := slices.Equal(want.Partitions, f.Snapshot.Partitions) && slices.Equal(want.EndOffsets, f.Snapshot.EndOffsets) &&
 		slices.Equal(want.MaxTimestamps, f.Snapshot.MaxTimestamps)
+	if f.Snapshot.Bytes != want.Bytes {
+		v.problem(f.Chunk, "the snapshot says that %d bytes come before, there are %d", f.Snapshot.Bytes, want.Bytes)
+	}
 	if !same {
 		v.problem(f.Chunk, "the snapshot's end offsets are not what the chunks add up to")
 	}

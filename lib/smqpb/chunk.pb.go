@@ -447,6 +447,7 @@ type Snapshot struct {
 	// of arrival so far, over all its history, in ms.
 	MaxTimestamps []int64 `protobuf:"varint,5,rep,packed,name=max_timestamps,json=maxTimestamps,proto3" json:"max_timestamps,omitempty"`
 	AppendMs      []int64 `protobuf:"varint,6,rep,packed,name=append_ms,json=appendMs,proto3" json:"append_ms,omitempty"`
+	Bytes         uint64  `protobuf:"varint,7,opt,name=bytes,proto3" json:"bytes,omitempty"` // sizes of the segment's chunks before this one
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -521,6 +522,13 @@ func (x *Snapshot) GetAppendMs() []int64 {
 		return x.AppendMs
 	}
 	return nil
+}
+
+func (x *Snapshot) GetBytes() uint64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
 }
 
 // Predecessor names the seal that a segment continues from.
@@ -649,7 +657,7 @@ const file_smqpb_chunk_proto_rawDesc = "" +
 	"\tappend_ms\x18\x04 \x01(\x03R\bappendMs\x12'\n" +
 	"\x0ffirst_sequences\x18\x05 \x03(\x05R\x0efirstSequences\x12\x16\n" +
 	"\x06counts\x18\x06 \x03(\x05R\x06counts\x12!\n" +
-	"\fbase_offsets\x18\a \x03(\x03R\vbaseOffsets\"\xfd\x01\n" +
+	"\fbase_offsets\x18\a \x03(\x03R\vbaseOffsets\"\x93\x02\n" +
 	"\bSnapshot\x12\x1e\n" +
 	"\n" +
 	"partitions\x18\x01 \x03(\x05R\n" +
@@ -659,7 +667,8 @@ const file_smqpb_chunk_proto_rawDesc = "" +
 	"\tproducers\x18\x03 \x03(\v2\x15.smq.v1.ProducerStateR\tproducers\x127\n" +
 	"\fpredecessors\x18\x04 \x03(\v2\x13.smq.v1.PredecessorR\fpredecessors\x12%\n" +
 	"\x0emax_timestamps\x18\x05 \x03(\x03R\rmaxTimestamps\x12\x1b\n" +
-	"\tappend_ms\x18\x06 \x03(\x03R\bappendMs\"\x83\x01\n" +
+	"\tappend_ms\x18\x06 \x03(\x03R\bappendMs\x12\x14\n" +
+	"\x05bytes\x18\a \x01(\x04R\x05bytes\"\x83\x01\n" +
 	"\vPredecessor\x12\x18\n" +
 	"\asegment\x18\x01 \x01(\x04R\asegment\x12\x0e\n" +
 	"\x02lo\x18\x02 \x01(\x05R\x02lo\x12\x0e\n" +
