@@ -42,10 +42,11 @@ type links struct {
 
 	mu     sync.Mutex
 	byAddr map[string]*link
+	byLog  map[*seglog.Log][]*link // that carry it
 }
 
 func newLinks(b *Broker, self smq.BrokerID) *links {
-	return &links{b: b, self: self, byAddr: make(map[string]*link)}
+	return &links{b: b, self: self, byAddr: make(map[string]*link), byLog: make(map[*seglog.Log][]*link)}
 }
 
 // replication is what the log of a segment with followers needs. attach must
@@ -68,12 +69,13 @@ func (ls *links) attach(t *topic, s layout.Segment, log *seglog.Log, lost func()
 		ls.mu.Lock()
 		k := ls.byAddr[f.Address]
 		if k == nil {
-			k = &link{ls: ls, addr: f.Address, wake: make(chan struct{}, 1), logs: make(map[*seglog.Log]*outgoing)}
+			k = newLink(ls, f.Address)
 			ls.byAddr[f.Address] = k
 			ls.b.tasks.Go(k.run)
 		}
+		ls.byLog[log] = append(ls.byLog[log], k)
 		ls.mu.Unlock()
-		k.add(&outgoing{topic: t, log: log, index: i, lost: lost})
+		k.add(&outgoing{topic: t, log: log, key: segmentKey{t.ID, s.ID}, index: i, lost: lost})
 	}
 }
 
@@ -84,20 +86,21 @@ func (ls *links) detach(log *seglog.Log) {
 	_, sealed := log.Sealed()
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	for _, k := range ls.byAddr {
+	for _, k := range ls.byLog[log] {
 		if sealed {
 			k.finish(log)
 		} else {
 			k.remove(log)
 		}
 	}
+	delete(ls.byLog, log)
 }
 
 // notify has every link that carries the log look at it.
 func (ls *links) notify(log *seglog.Log) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	for _, k := range ls.byAddr {
+	for _, k := range ls.byLog[log] {
 		k.mark(log)
 	}
 }
@@ -106,6 +109,7 @@ func (ls *links) notify(log *seglog.Log) {
 type outgoing struct {
 	topic *topic
 	log   *seglog.Log
+	key   segmentKey
 	index int // of the follower in the segment
 	lost  func()
 
@@ -128,13 +132,21 @@ type link struct {
 
 	mu    sync.Mutex
 	logs  map[*seglog.Log]*outgoing
+	byKey map[segmentKey]*outgoing // the same, as acks name them
 	dirty []*outgoing
+}
+
+func newLink(ls *links, addr string) *link {
+	return &link{
+		ls: ls, addr: addr, wake: make(chan struct{}, 1),
+		logs: make(map[*seglog.Log]*outgoing), byKey: make(map[segmentKey]*outgoing),
+	}
 }
 
 func (k *link) add(o *outgoing) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.logs[o.log] = o
+	k.logs[o.log], k.byKey[o.key] = o, o
 	o.added, o.waiting = time.Now(), !k.ls.b.member.leased()
 	k.touch(o)
 }
@@ -150,7 +162,17 @@ func (k *link) mark(log *seglog.Log) {
 func (k *link) remove(log *seglog.Log) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	delete(k.logs, log)
+	if o := k.logs[log]; o != nil {
+		k.forget(o)
+	}
+}
+
+// forget takes the log off the link. k.mu is held.
+func (k *link) forget(o *outgoing) {
+	delete(k.logs, o.log)
+	if k.byKey[o.key] == o {
+		delete(k.byKey, o.key)
+	}
 }
 
 func (k *link) finish(log *seglog.Log) {
@@ -199,11 +221,11 @@ func (k *link) loseAll(down time.Time) {
 	leased := k.ls.b.member.leased()
 	k.mu.Lock()
 	var lost []func()
-	for log, o := range k.logs {
+	for _, o := range k.logs {
 		switch {
 		case o.finished:
 			if time.Since(down) >= linkLost {
-				delete(k.logs, log)
+				k.forget(o)
 			}
 		case !leased:
 			o.added = time.Now()
@@ -346,7 +368,7 @@ func (k *link) frame() (*smqpb.ReplicateHead, [][]byte) {
 		o.sent, o.told = out.First+uint64(len(out.Batches)), out.Stored
 		switch {
 		case o.finished:
-			delete(k.logs, o.log)
+			k.forget(o)
 		case len(out.Batches) > 0:
 			if o.since.IsZero() {
 				o.since = time.Now()
@@ -412,20 +434,17 @@ func (k *link) refused(o *outgoing, err error) {
 func (k *link) find(a *smqpb.ReplicaAck) *outgoing {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for _, o := range k.logs {
-		id := o.log.Ident()
-		if uint64(id.Segment) != a.GetSegment() || string(id.TopicID) != a.GetTopicId() {
-			continue
-		}
-		o.held = max(o.held, a.GetHeld())
-		o.since = time.Time{}
-		if a.GetError() == nil {
-			o.refused = time.Time{}
-		}
-		if o.held < o.sent {
-			o.since = time.Now()
-		}
-		return o
+	o := k.byKey[segmentKey{smq.TopicID(a.GetTopicId()), smq.SegmentID(a.GetSegment())}]
+	if o == nil {
+		return nil
 	}
-	return nil
+	o.held = max(o.held, a.GetHeld())
+	o.since = time.Time{}
+	if a.GetError() == nil {
+		o.refused = time.Time{}
+	}
+	if o.held < o.sent {
+		o.since = time.Now()
+	}
+	return o
 }

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"fmt"
 	"log/slog"
 	"testing"
 	"testing/synctest"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/seaweedmq/smq/lib/seglog"
 	"github.com/seaweedmq/smq/lib/smq"
+	"github.com/seaweedmq/smq/lib/smqpb"
 )
 
 // newTestLink is a link with nothing on it, of a broker whose lease is valid until
@@ -16,13 +18,13 @@ func newTestLink() (*link, *time.Duration) {
 	m, now := newTestMember()
 	m.lease()
 	m.b.log = slog.New(slog.DiscardHandler)
-	return &link{ls: newLinks(m.b, m.id), wake: make(chan struct{}, 1), logs: make(map[*seglog.Log]*outgoing)}, now
+	return newLink(newLinks(m.b, m.id), "f:7310"), now
 }
 
 // addTest adds a segment and counts how often it is given up.
 func (k *link) addTest() (o *outgoing, lost *int) {
 	lost = new(int)
-	o = &outgoing{topic: new(topic), log: new(seglog.Log), lost: func() { *lost++ }}
+	o = &outgoing{topic: new(topic), log: new(seglog.Log), key: segmentKey{"t", smq.SegmentID(len(k.logs) + 1)}, lost: func() { *lost++ }}
 	k.add(o)
 	return o, lost
 }
@@ -86,4 +88,71 @@ func TestAFollowerThatIsUnavailableIsAskedAgain(t *testing.T) {
 			t.Error("sealed, and not given up")
 		}
 	})
+}
+
+// An ack finds its log by the segment's name as long as the log is on the link,
+// and none that came for another one.
+func TestAcksFindTheirLogs(t *testing.T) {
+	k, _ := newTestLink()
+	a, _ := k.addTest()
+	b, _ := k.addTest()
+	ack := func(o *outgoing, held uint64) *smqpb.ReplicaAck {
+		return &smqpb.ReplicaAck{TopicId: string(o.key.topic), Segment: uint64(o.key.id), Held: held}
+	}
+	if k.find(ack(a, 3)) != a || a.held != 3 || b.held != 0 {
+		t.Errorf("an ack of 3 for the first: it holds %d, the second %d", a.held, b.held)
+	}
+	other := ack(b, 7)
+	other.TopicId = "another"
+	if o := k.find(other); o != nil {
+		t.Errorf("an ack of another topic is taken for segment %d", o.key.id)
+	}
+	k.remove(a.log)
+	if k.find(ack(a, 4)) != nil || k.find(ack(b, 5)) != b {
+		t.Error("a log that was taken off is found, or the one that is left is not")
+	}
+	if k.finish(b.log); k.find(ack(b, 6)) != b {
+		t.Error("a log that is to be let go is not found before the follower is told")
+	}
+	if k.loseAll(time.Now().Add(-linkLost)); len(k.logs)+len(k.byKey) > 0 {
+		t.Errorf("%d and %d logs are left", len(k.logs), len(k.byKey))
+	}
+}
+
+// A log is known to the links that carry it, and to no others, until it has
+// stopped.
+func TestALogIsMarkedOnItsOwnLinks(t *testing.T) {
+	k, _ := newTestLink()
+	other := newLink(k.ls, "g:7310")
+	o, _ := k.addTest()
+	k.ls.byAddr = map[string]*link{k.addr: k, other.addr: other}
+	k.ls.byLog[o.log] = []*link{k}
+	k.dirty, o.dirty = nil, false
+	if k.ls.notify(o.log); len(k.dirty) != 1 || len(other.dirty) != 0 {
+		t.Errorf("%d and %d logs to look at", len(k.dirty), len(other.dirty))
+	}
+	if k.ls.detach(o.log); len(k.logs) != 0 || len(k.ls.byLog) != 0 {
+		t.Errorf("%d logs are left on the link, %d are known", len(k.logs), len(k.ls.byLog))
+	}
+}
+
+// BenchmarkLinkAck takes in acks in turn for all the segments of a link: one
+// takes the same time however many there are.
+func BenchmarkLinkAck(b *testing.B) {
+	for _, n := range []int{1, 100, 10_000} {
+		b.Run(fmt.Sprintf("segments=%d", n), func(b *testing.B) {
+			k, _ := newTestLink()
+			acks := make([]*smqpb.ReplicaAck, n)
+			for i := range acks {
+				o, _ := k.addTest()
+				acks[i] = &smqpb.ReplicaAck{TopicId: string(o.key.topic), Segment: uint64(o.key.id), Held: 1}
+			}
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				if k.find(acks[i%n]) == nil {
+					b.Fatal("an ack finds no log")
+				}
+			}
+		})
+	}
 }
