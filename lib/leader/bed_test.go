@@ -112,6 +112,16 @@ func (b *bed) kill(name string) {
 	}
 }
 
+// drain has the broker take nothing more, and tells the leader.
+func (b *bed) drain(name string) {
+	b.mu.Lock()
+	b.at(name).draining = true
+	b.mu.Unlock()
+	if b.leader != nil {
+		b.leader.SetBrokers(b.brokers())
+	}
+}
+
 // peer is a broker as the leader sees it.
 type peer struct {
 	smqpb.BrokerClient

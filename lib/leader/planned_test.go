@@ -140,8 +140,7 @@ func TestByHandRefuses(t *testing.T) {
 func TestNothingIsSealedForNobody(t *testing.T) {
 	bubble(t, []string{"a"}, func(b *bed) {
 		c, first, second := b.divided()
-		b.at("a").draining = true
-		b.leader.SetBrokers(b.brokers())
+		b.drain("a")
 		wantErr(b.t, "split", b.splitAt("t", first.GetId(), 2), smq.ErrUnavailable)
 		wantErr(b.t, "merge", b.merge("t", first.GetId(), second.GetId()), smq.ErrUnavailable)
 		b.publish("t", 1, "low")
@@ -356,8 +355,7 @@ func TestSplitAndDrain(t *testing.T) {
 		split := make(chan error)
 		go func() { split <- b.splitAt("t", s, 4) }()
 		synctest.Wait()
-		b.at("a").draining = true
-		b.leader.SetBrokers(b.brokers())
+		b.drain("a")
 		if _, err := b.report(c, s, layout.Drain, "a"); err != nil {
 			b.t.Fatal(err)
 		}

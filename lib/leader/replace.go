@@ -111,17 +111,35 @@ func (l *Leader) replaceSealed(ctx context.Context, t *topic, s layout.Segment) 
 	})
 }
 
-// successorOf is the replacement of a sealed segment: its owner goes on if it
-// can.
+// successorOf is the replacement of a segment that somebody has met sealed: its
+// owner goes on if it can. It may have sealed the segment because of a follower,
+// and not have said so yet.
 func (l *Leader) successorOf(s layout.Segment) replacement {
 	owner, ok := l.view.get(s.Owner.Broker)
 	switch {
 	case ok && owner.Takes():
-		return replacement{segment: s, cause: layout.Roll, owner: wish{prefer: owner.ID}}
+		cause, reason := l.view.followersOf(s)
+		return replacement{segment: s, cause: cause, reason: reason, owner: wish{prefer: owner.ID}}
 	case ok && !owner.Dead:
 		return replacement{segment: s, cause: layout.Drain, reason: leaves(s.Owner), owner: wish{avoid: owner.ID}}
 	}
 	return replacement{segment: s, cause: layout.Failover, reason: died(s.Owner), owner: wish{avoid: s.Owner.Broker}}
+}
+
+// followersOf says why the owner of a segment may have sealed it: because a
+// follower has died, or else because one is leaving, or else because it was full.
+func (v *view) followersOf(s layout.Segment) (cause layout.Cause, reason string) {
+	cause = layout.Roll
+	for _, f := range s.Followers {
+		b, ok := v.get(f.Broker)
+		switch {
+		case !ok || b.Dead:
+			return layout.Failover, died(f)
+		case b.Draining:
+			cause, reason = layout.Drain, leaves(f)
+		}
+	}
+	return cause, reason
 }
 
 func died(m layout.Member) string { return fmt.Sprintf("broker %s at %s is dead", m.Broker, m.Address) }

@@ -3,6 +3,7 @@ package leader
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/seaweedmq/smq/lib/layout"
 	"github.com/seaweedmq/smq/lib/smq"
@@ -56,15 +57,14 @@ func (l *Leader) replaceReported(ctx context.Context, t *topic, s layout.Segment
 	case layout.Drain:
 		r.owner.avoid, r.reason = reporter, leaves(s.Owner)
 	case layout.Failover:
-		// An owner that has sealed the segment is well: it has lost a follower.
+		// An owner that has sealed the segment is well: it has to do without a
+		// follower, which was lost or is leaving.
 		// A follower that has lost its owner, or its own lease.
 		// An owner that has not sealed it cannot go on.
 		switch {
 		case sealed && reporter == s.Owner.Broker:
-			r.owner.prefer, r.reason = s.Owner.Broker, "a follower was lost"
-			for _, f := range s.Followers {
-				l.view.shun(f.Broker)
-			}
+			r.owner.prefer = s.Owner.Broker
+			r.cause, r.reason = l.without(s, req.GetLost())
 		case sealed:
 			r.owner.spare, r.reason = s.Owner.Broker, fmt.Sprintf("a follower has lost broker %s at %s", s.Owner.Broker, s.Owner.Address)
 			l.view.shun(s.Owner.Broker)
@@ -75,4 +75,32 @@ func (l *Leader) replaceReported(ctx context.Context, t *topic, s layout.Segment
 		return fmt.Errorf("%w cause %q of a sealed segment", smq.ErrInvalid, req.GetCause())
 	}
 	return l.replace(ctx, t, r)
+}
+
+// without takes in which followers the owner of a segment has to do without, and
+// says why the segment is replaced: a drain when all of them are leaving, else a
+// failover. Those that were lost follow nothing for a while. An owner that does
+// not name them is of an older version: it may be any of them.
+func (l *Leader) without(s layout.Segment, lost []*smqpb.LostFollower) (cause layout.Cause, reason string) {
+	cause = layout.Drain
+	var reasons []string
+	for _, f := range s.Followers {
+		i := slices.IndexFunc(lost, func(one *smqpb.LostFollower) bool { return one.GetBroker() == string(f.Broker) })
+		switch {
+		case i < 0 && len(lost) > 0:
+		case i >= 0 && lost[i].GetLeaving():
+			l.view.leave(f.Broker)
+			reasons = append(reasons, leaves(f))
+		default:
+			l.view.shun(f.Broker)
+			cause = layout.Failover
+			if i >= 0 {
+				reasons = append(reasons, fmt.Sprintf("follower %s at %s was lost", f.Broker, f.Address))
+			}
+		}
+	}
+	if len(reasons) == 0 {
+		return layout.Failover, "a follower was lost"
+	}
+	return cause, joinReasons(reasons)
 }

@@ -162,9 +162,8 @@ func TestNotesAreTold(t *testing.T) {
 func TestDrainsSpreadTheLoad(t *testing.T) {
 	bubble(t, []string{"a", "b", "c"}, func(b *bed) {
 		for _, name := range []string{"b", "c"} {
-			b.at(name).draining = true
+			b.drain(name)
 		}
-		b.leader.SetBrokers(b.brokers())
 		var all []catalog.Config // the heavy one first
 		rates := make(map[catalog.Config]map[int32]float64)
 		for _, name := range []string{"v", "t", "u", "w"} {
@@ -177,8 +176,7 @@ func TestDrainsSpreadTheLoad(t *testing.T) {
 		for _, name := range []string{"b", "c"} {
 			b.at(name).draining = false
 		}
-		b.at("a").draining = true
-		b.leader.SetBrokers(b.brokers())
+		b.drain("a")
 		var owners []string
 		for _, c := range all {
 			if _, err := b.report(c, b.live(c.Topic.String(), 1)[0].GetId(), layout.Drain, "a"); err != nil {

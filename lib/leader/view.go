@@ -3,6 +3,7 @@ package leader
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -21,6 +22,7 @@ type view struct {
 	given   map[smq.BrokerID]gift // what was given lately
 	at      time.Time             // when set was called last
 	shunned shunned               // as followers
+	leaving map[smq.BrokerID]bool // that they drain is known, though perhaps not to the masters yet
 }
 
 // gift is what a broker was given and its own averages do not show yet.
@@ -36,6 +38,7 @@ const giftFades = 4 * time.Second
 func (v *view) init(brokers []layout.Broker) {
 	v.changed = make(chan struct{}, 1)
 	v.shunned = make(shunned)
+	v.leaving = make(map[smq.BrokerID]bool)
 	v.set(brokers)
 }
 
@@ -44,10 +47,16 @@ func (v *view) set(brokers []layout.Broker) {
 	defer v.mu.Unlock()
 	before := states(v.brokers)
 	v.brokers = slices.Clone(brokers)
+	there := make(map[smq.BrokerID]bool, len(brokers))
+	for i, b := range v.brokers {
+		there[b.ID] = true
+		v.brokers[i].Draining = b.Draining || v.leaving[b.ID]
+	}
+	maps.DeleteFunc(v.leaving, func(id smq.BrokerID, _ bool) bool { return !there[id] })
 	now := time.Now()
 	v.fade(now.Sub(v.at))
 	v.at = now
-	if !slices.Equal(before, states(brokers)) {
+	if !slices.Equal(before, states(v.brokers)) {
 		select {
 		case v.changed <- struct{}{}:
 		default: // a token is there already
@@ -124,6 +133,20 @@ func (v *view) shun(id smq.BrokerID) {
 	if slices.ContainsFunc(v.brokers, func(b layout.Broker) bool { return b.ID == id && !b.Dead }) {
 		v.shunned.add(id, time.Now())
 	}
+}
+
+// leave takes in that the broker drains, which the masters may not have heard
+// yet. A drain is never taken back.
+func (v *view) leave(id smq.BrokerID) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	i := slices.IndexFunc(v.brokers, func(b layout.Broker) bool { return b.ID == id })
+	if i < 0 || v.leaving[id] {
+		return
+	}
+	v.leaving[id] = true
+	v.brokers = slices.Clone(v.brokers) // others may look at them
+	v.brokers[i].Draining = true
 }
 
 // eligible is how many brokers there are for an owner and its followers.

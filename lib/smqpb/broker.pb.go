@@ -124,7 +124,7 @@ func (x OffsetsRequest_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use OffsetsRequest_Kind.Descriptor instead.
 func (OffsetsRequest_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{30, 0}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{34, 0}
 }
 
 type CreateTopicRequest struct {
@@ -405,9 +405,10 @@ func (x *ListTopicsRequest) GetNamesOnly() bool {
 
 type TopicSummary struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Config        *TopicConfig           `protobuf:"bytes,1,opt,name=config,proto3" json:"config,omitempty"`
+	Config        *TopicConfig           `protobuf:"bytes,1,opt,name=config,proto3" json:"config,omitempty"` // of a topic that cannot be read: its name, and what else could be
 	LayoutVersion uint64                 `protobuf:"varint,2,opt,name=layout_version,json=layoutVersion,proto3" json:"layout_version,omitempty"`
 	Segments      int32                  `protobuf:"varint,3,opt,name=segments,proto3" json:"segments,omitempty"`
+	Error         *ErrorInfo             `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"` // why it cannot be read: a damaged file of it, by path
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -461,6 +462,13 @@ func (x *TopicSummary) GetSegments() int32 {
 		return x.Segments
 	}
 	return 0
+}
+
+func (x *TopicSummary) GetError() *ErrorInfo {
+	if x != nil {
+		return x.Error
+	}
+	return nil
 }
 
 type ListTopicsResponse struct {
@@ -744,12 +752,14 @@ func (x *LookupResponse) GetLayout() *Layout {
 }
 
 type ReportSealedRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Topic         string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
-	TopicId       string                 `protobuf:"bytes,2,opt,name=topic_id,json=topicId,proto3" json:"topic_id,omitempty"`
-	Segment       uint64                 `protobuf:"varint,3,opt,name=segment,proto3" json:"segment,omitempty"`
-	Cause         string                 `protobuf:"bytes,4,opt,name=cause,proto3" json:"cause,omitempty"`   // roll, drain, failover
-	Broker        string                 `protobuf:"bytes,5,opt,name=broker,proto3" json:"broker,omitempty"` // the one that reports
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Topic   string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	TopicId string                 `protobuf:"bytes,2,opt,name=topic_id,json=topicId,proto3" json:"topic_id,omitempty"`
+	Segment uint64                 `protobuf:"varint,3,opt,name=segment,proto3" json:"segment,omitempty"`
+	Cause   string                 `protobuf:"bytes,4,opt,name=cause,proto3" json:"cause,omitempty"`   // roll, drain, failover
+	Broker  string                 `protobuf:"bytes,5,opt,name=broker,proto3" json:"broker,omitempty"` // the one that reports
+	// From an owner, with failover: the followers without which it cannot go on.
+	Lost          []*LostFollower `protobuf:"bytes,6,rep,name=lost,proto3" json:"lost,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -819,6 +829,65 @@ func (x *ReportSealedRequest) GetBroker() string {
 	return ""
 }
 
+func (x *ReportSealedRequest) GetLost() []*LostFollower {
+	if x != nil {
+		return x.Lost
+	}
+	return nil
+}
+
+type LostFollower struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Broker        string                 `protobuf:"bytes,1,opt,name=broker,proto3" json:"broker,omitempty"`
+	Leaving       bool                   `protobuf:"varint,2,opt,name=leaving,proto3" json:"leaving,omitempty"` // it drains, and has said so
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LostFollower) Reset() {
+	*x = LostFollower{}
+	mi := &file_smqpb_broker_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LostFollower) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LostFollower) ProtoMessage() {}
+
+func (x *LostFollower) ProtoReflect() protoreflect.Message {
+	mi := &file_smqpb_broker_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LostFollower.ProtoReflect.Descriptor instead.
+func (*LostFollower) Descriptor() ([]byte, []int) {
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *LostFollower) GetBroker() string {
+	if x != nil {
+		return x.Broker
+	}
+	return ""
+}
+
+func (x *LostFollower) GetLeaving() bool {
+	if x != nil {
+		return x.Leaving
+	}
+	return false
+}
+
 type ReportSealedResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Layout        *Layout                `protobuf:"bytes,1,opt,name=layout,proto3" json:"layout,omitempty"`
@@ -828,7 +897,7 @@ type ReportSealedResponse struct {
 
 func (x *ReportSealedResponse) Reset() {
 	*x = ReportSealedResponse{}
-	mi := &file_smqpb_broker_proto_msgTypes[12]
+	mi := &file_smqpb_broker_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -840,7 +909,7 @@ func (x *ReportSealedResponse) String() string {
 func (*ReportSealedResponse) ProtoMessage() {}
 
 func (x *ReportSealedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[12]
+	mi := &file_smqpb_broker_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -853,7 +922,7 @@ func (x *ReportSealedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportSealedResponse.ProtoReflect.Descriptor instead.
 func (*ReportSealedResponse) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{12}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ReportSealedResponse) GetLayout() *Layout {
@@ -872,7 +941,7 @@ type DrainBrokerRequest struct {
 
 func (x *DrainBrokerRequest) Reset() {
 	*x = DrainBrokerRequest{}
-	mi := &file_smqpb_broker_proto_msgTypes[13]
+	mi := &file_smqpb_broker_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -884,7 +953,7 @@ func (x *DrainBrokerRequest) String() string {
 func (*DrainBrokerRequest) ProtoMessage() {}
 
 func (x *DrainBrokerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[13]
+	mi := &file_smqpb_broker_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -897,7 +966,7 @@ func (x *DrainBrokerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainBrokerRequest.ProtoReflect.Descriptor instead.
 func (*DrainBrokerRequest) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{13}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *DrainBrokerRequest) GetBroker() string {
@@ -917,7 +986,7 @@ type DrainBrokerResponse struct {
 
 func (x *DrainBrokerResponse) Reset() {
 	*x = DrainBrokerResponse{}
-	mi := &file_smqpb_broker_proto_msgTypes[14]
+	mi := &file_smqpb_broker_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -929,7 +998,7 @@ func (x *DrainBrokerResponse) String() string {
 func (*DrainBrokerResponse) ProtoMessage() {}
 
 func (x *DrainBrokerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[14]
+	mi := &file_smqpb_broker_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -942,7 +1011,7 @@ func (x *DrainBrokerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainBrokerResponse.ProtoReflect.Descriptor instead.
 func (*DrainBrokerResponse) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{14}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *DrainBrokerResponse) GetDone() bool {
@@ -953,6 +1022,94 @@ func (x *DrainBrokerResponse) GetDone() bool {
 }
 
 func (x *DrainBrokerResponse) GetSegmentsLeft() int32 {
+	if x != nil {
+		return x.SegmentsLeft
+	}
+	return 0
+}
+
+type HandOverRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Broker        string                 `protobuf:"bytes,1,opt,name=broker,proto3" json:"broker,omitempty"` // it is given nothing any more
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HandOverRequest) Reset() {
+	*x = HandOverRequest{}
+	mi := &file_smqpb_broker_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HandOverRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HandOverRequest) ProtoMessage() {}
+
+func (x *HandOverRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_smqpb_broker_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HandOverRequest.ProtoReflect.Descriptor instead.
+func (*HandOverRequest) Descriptor() ([]byte, []int) {
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *HandOverRequest) GetBroker() string {
+	if x != nil {
+		return x.Broker
+	}
+	return ""
+}
+
+type HandOverResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SegmentsLeft  int32                  `protobuf:"varint,1,opt,name=segments_left,json=segmentsLeft,proto3" json:"segments_left,omitempty"` // that could not be replaced yet
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HandOverResponse) Reset() {
+	*x = HandOverResponse{}
+	mi := &file_smqpb_broker_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HandOverResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HandOverResponse) ProtoMessage() {}
+
+func (x *HandOverResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_smqpb_broker_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HandOverResponse.ProtoReflect.Descriptor instead.
+func (*HandOverResponse) Descriptor() ([]byte, []int) {
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *HandOverResponse) GetSegmentsLeft() int32 {
 	if x != nil {
 		return x.SegmentsLeft
 	}
@@ -974,7 +1131,7 @@ type AlterTopicRequest struct {
 
 func (x *AlterTopicRequest) Reset() {
 	*x = AlterTopicRequest{}
-	mi := &file_smqpb_broker_proto_msgTypes[15]
+	mi := &file_smqpb_broker_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -986,7 +1143,7 @@ func (x *AlterTopicRequest) String() string {
 func (*AlterTopicRequest) ProtoMessage() {}
 
 func (x *AlterTopicRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[15]
+	mi := &file_smqpb_broker_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -999,7 +1156,7 @@ func (x *AlterTopicRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AlterTopicRequest.ProtoReflect.Descriptor instead.
 func (*AlterTopicRequest) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{15}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *AlterTopicRequest) GetTopic() string {
@@ -1046,7 +1203,7 @@ type AlterTopicResponse struct {
 
 func (x *AlterTopicResponse) Reset() {
 	*x = AlterTopicResponse{}
-	mi := &file_smqpb_broker_proto_msgTypes[16]
+	mi := &file_smqpb_broker_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1058,7 +1215,7 @@ func (x *AlterTopicResponse) String() string {
 func (*AlterTopicResponse) ProtoMessage() {}
 
 func (x *AlterTopicResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[16]
+	mi := &file_smqpb_broker_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1071,7 +1228,7 @@ func (x *AlterTopicResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AlterTopicResponse.ProtoReflect.Descriptor instead.
 func (*AlterTopicResponse) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{16}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *AlterTopicResponse) GetConfig() *TopicConfig {
@@ -1094,7 +1251,7 @@ type SplitSegmentRequest struct {
 
 func (x *SplitSegmentRequest) Reset() {
 	*x = SplitSegmentRequest{}
-	mi := &file_smqpb_broker_proto_msgTypes[17]
+	mi := &file_smqpb_broker_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1106,7 +1263,7 @@ func (x *SplitSegmentRequest) String() string {
 func (*SplitSegmentRequest) ProtoMessage() {}
 
 func (x *SplitSegmentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[17]
+	mi := &file_smqpb_broker_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1119,7 +1276,7 @@ func (x *SplitSegmentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SplitSegmentRequest.ProtoReflect.Descriptor instead.
 func (*SplitSegmentRequest) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{17}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *SplitSegmentRequest) GetTopic() string {
@@ -1159,7 +1316,7 @@ type SplitSegmentResponse struct {
 
 func (x *SplitSegmentResponse) Reset() {
 	*x = SplitSegmentResponse{}
-	mi := &file_smqpb_broker_proto_msgTypes[18]
+	mi := &file_smqpb_broker_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1171,7 +1328,7 @@ func (x *SplitSegmentResponse) String() string {
 func (*SplitSegmentResponse) ProtoMessage() {}
 
 func (x *SplitSegmentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[18]
+	mi := &file_smqpb_broker_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1184,7 +1341,7 @@ func (x *SplitSegmentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SplitSegmentResponse.ProtoReflect.Descriptor instead.
 func (*SplitSegmentResponse) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{18}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *SplitSegmentResponse) GetLayout() *Layout {
@@ -1205,7 +1362,7 @@ type MergeSegmentsRequest struct {
 
 func (x *MergeSegmentsRequest) Reset() {
 	*x = MergeSegmentsRequest{}
-	mi := &file_smqpb_broker_proto_msgTypes[19]
+	mi := &file_smqpb_broker_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1217,7 +1374,7 @@ func (x *MergeSegmentsRequest) String() string {
 func (*MergeSegmentsRequest) ProtoMessage() {}
 
 func (x *MergeSegmentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[19]
+	mi := &file_smqpb_broker_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1230,7 +1387,7 @@ func (x *MergeSegmentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MergeSegmentsRequest.ProtoReflect.Descriptor instead.
 func (*MergeSegmentsRequest) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{19}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *MergeSegmentsRequest) GetTopic() string {
@@ -1263,7 +1420,7 @@ type MergeSegmentsResponse struct {
 
 func (x *MergeSegmentsResponse) Reset() {
 	*x = MergeSegmentsResponse{}
-	mi := &file_smqpb_broker_proto_msgTypes[20]
+	mi := &file_smqpb_broker_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1275,7 +1432,7 @@ func (x *MergeSegmentsResponse) String() string {
 func (*MergeSegmentsResponse) ProtoMessage() {}
 
 func (x *MergeSegmentsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[20]
+	mi := &file_smqpb_broker_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1288,7 +1445,7 @@ func (x *MergeSegmentsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MergeSegmentsResponse.ProtoReflect.Descriptor instead.
 func (*MergeSegmentsResponse) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{20}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *MergeSegmentsResponse) GetLayout() *Layout {
@@ -1310,7 +1467,7 @@ type ListVersionsRequest struct {
 
 func (x *ListVersionsRequest) Reset() {
 	*x = ListVersionsRequest{}
-	mi := &file_smqpb_broker_proto_msgTypes[21]
+	mi := &file_smqpb_broker_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1322,7 +1479,7 @@ func (x *ListVersionsRequest) String() string {
 func (*ListVersionsRequest) ProtoMessage() {}
 
 func (x *ListVersionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[21]
+	mi := &file_smqpb_broker_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1335,7 +1492,7 @@ func (x *ListVersionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVersionsRequest.ProtoReflect.Descriptor instead.
 func (*ListVersionsRequest) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{21}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ListVersionsRequest) GetTopic() string {
@@ -1371,13 +1528,14 @@ type ListVersionsResponse struct {
 	Config        *TopicConfig           `protobuf:"bytes,1,opt,name=config,proto3" json:"config,omitempty"`
 	Versions      []*Layout              `protobuf:"bytes,2,rep,name=versions,proto3" json:"versions,omitempty"`
 	More          bool                   `protobuf:"varint,3,opt,name=more,proto3" json:"more,omitempty"`
+	Damaged       []*DamagedVersion      `protobuf:"bytes,4,rep,name=damaged,proto3" json:"damaged,omitempty"` // that lie among them and cannot be read
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListVersionsResponse) Reset() {
 	*x = ListVersionsResponse{}
-	mi := &file_smqpb_broker_proto_msgTypes[22]
+	mi := &file_smqpb_broker_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1389,7 +1547,7 @@ func (x *ListVersionsResponse) String() string {
 func (*ListVersionsResponse) ProtoMessage() {}
 
 func (x *ListVersionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[22]
+	mi := &file_smqpb_broker_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1402,7 +1560,7 @@ func (x *ListVersionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVersionsResponse.ProtoReflect.Descriptor instead.
 func (*ListVersionsResponse) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{22}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ListVersionsResponse) GetConfig() *TopicConfig {
@@ -1426,6 +1584,65 @@ func (x *ListVersionsResponse) GetMore() bool {
 	return false
 }
 
+func (x *ListVersionsResponse) GetDamaged() []*DamagedVersion {
+	if x != nil {
+		return x.Damaged
+	}
+	return nil
+}
+
+type DamagedVersion struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Version       uint64                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	Error         *ErrorInfo             `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DamagedVersion) Reset() {
+	*x = DamagedVersion{}
+	mi := &file_smqpb_broker_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DamagedVersion) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DamagedVersion) ProtoMessage() {}
+
+func (x *DamagedVersion) ProtoReflect() protoreflect.Message {
+	mi := &file_smqpb_broker_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DamagedVersion.ProtoReflect.Descriptor instead.
+func (*DamagedVersion) Descriptor() ([]byte, []int) {
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *DamagedVersion) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *DamagedVersion) GetError() *ErrorInfo {
+	if x != nil {
+		return x.Error
+	}
+	return nil
+}
+
 type ReportLoadsRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Broker string                 `protobuf:"bytes,1,opt,name=broker,proto3" json:"broker,omitempty"`
@@ -1440,7 +1657,7 @@ type ReportLoadsRequest struct {
 
 func (x *ReportLoadsRequest) Reset() {
 	*x = ReportLoadsRequest{}
-	mi := &file_smqpb_broker_proto_msgTypes[23]
+	mi := &file_smqpb_broker_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1452,7 +1669,7 @@ func (x *ReportLoadsRequest) String() string {
 func (*ReportLoadsRequest) ProtoMessage() {}
 
 func (x *ReportLoadsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[23]
+	mi := &file_smqpb_broker_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1465,7 +1682,7 @@ func (x *ReportLoadsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportLoadsRequest.ProtoReflect.Descriptor instead.
 func (*ReportLoadsRequest) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{23}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ReportLoadsRequest) GetBroker() string {
@@ -1505,7 +1722,7 @@ type ReportLoadsResponse struct {
 
 func (x *ReportLoadsResponse) Reset() {
 	*x = ReportLoadsResponse{}
-	mi := &file_smqpb_broker_proto_msgTypes[24]
+	mi := &file_smqpb_broker_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1517,7 +1734,7 @@ func (x *ReportLoadsResponse) String() string {
 func (*ReportLoadsResponse) ProtoMessage() {}
 
 func (x *ReportLoadsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[24]
+	mi := &file_smqpb_broker_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1530,7 +1747,7 @@ func (x *ReportLoadsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportLoadsResponse.ProtoReflect.Descriptor instead.
 func (*ReportLoadsResponse) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{24}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ReportLoadsResponse) GetSendFull() bool {
@@ -1556,7 +1773,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_smqpb_broker_proto_msgTypes[25]
+	mi := &file_smqpb_broker_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1568,7 +1785,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[25]
+	mi := &file_smqpb_broker_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1581,7 +1798,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{25}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *WatchRequest) GetBrokers() bool {
@@ -1644,7 +1861,7 @@ type WatchUpdate struct {
 
 func (x *WatchUpdate) Reset() {
 	*x = WatchUpdate{}
-	mi := &file_smqpb_broker_proto_msgTypes[26]
+	mi := &file_smqpb_broker_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1656,7 +1873,7 @@ func (x *WatchUpdate) String() string {
 func (*WatchUpdate) ProtoMessage() {}
 
 func (x *WatchUpdate) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[26]
+	mi := &file_smqpb_broker_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1669,7 +1886,7 @@ func (x *WatchUpdate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchUpdate.ProtoReflect.Descriptor instead.
 func (*WatchUpdate) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{26}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *WatchUpdate) GetReset_() bool {
@@ -1739,13 +1956,16 @@ type TopicStatus struct {
 	MessagesPerSecond float64                `protobuf:"fixed64,6,opt,name=messages_per_second,json=messagesPerSecond,proto3" json:"messages_per_second,omitempty"`
 	BytesPerSecond    float64                `protobuf:"fixed64,7,opt,name=bytes_per_second,json=bytesPerSecond,proto3" json:"bytes_per_second,omitempty"`
 	Mode              string                 `protobuf:"bytes,8,opt,name=mode,proto3" json:"mode,omitempty"` // of scaling, as it applies
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// Why the topic cannot be read: a damaged file of it, by path. All else but
+	// its name is missing then.
+	Error         *ErrorInfo `protobuf:"bytes,9,opt,name=error,proto3" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TopicStatus) Reset() {
 	*x = TopicStatus{}
-	mi := &file_smqpb_broker_proto_msgTypes[27]
+	mi := &file_smqpb_broker_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1757,7 +1977,7 @@ func (x *TopicStatus) String() string {
 func (*TopicStatus) ProtoMessage() {}
 
 func (x *TopicStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[27]
+	mi := &file_smqpb_broker_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1770,7 +1990,7 @@ func (x *TopicStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopicStatus.ProtoReflect.Descriptor instead.
 func (*TopicStatus) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{27}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *TopicStatus) GetTopic() string {
@@ -1829,6 +2049,13 @@ func (x *TopicStatus) GetMode() string {
 	return ""
 }
 
+func (x *TopicStatus) GetError() *ErrorInfo {
+	if x != nil {
+		return x.Error
+	}
+	return nil
+}
+
 // TopicDetail is the topic that a watcher asked for, whole.
 type TopicDetail struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
@@ -1846,7 +2073,7 @@ type TopicDetail struct {
 
 func (x *TopicDetail) Reset() {
 	*x = TopicDetail{}
-	mi := &file_smqpb_broker_proto_msgTypes[28]
+	mi := &file_smqpb_broker_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1858,7 +2085,7 @@ func (x *TopicDetail) String() string {
 func (*TopicDetail) ProtoMessage() {}
 
 func (x *TopicDetail) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[28]
+	mi := &file_smqpb_broker_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1871,7 +2098,7 @@ func (x *TopicDetail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopicDetail.ProtoReflect.Descriptor instead.
 func (*TopicDetail) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{28}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *TopicDetail) GetConfig() *TopicConfig {
@@ -1939,7 +2166,7 @@ type LayoutEvent struct {
 
 func (x *LayoutEvent) Reset() {
 	*x = LayoutEvent{}
-	mi := &file_smqpb_broker_proto_msgTypes[29]
+	mi := &file_smqpb_broker_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1951,7 +2178,7 @@ func (x *LayoutEvent) String() string {
 func (*LayoutEvent) ProtoMessage() {}
 
 func (x *LayoutEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[29]
+	mi := &file_smqpb_broker_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1964,7 +2191,7 @@ func (x *LayoutEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LayoutEvent.ProtoReflect.Descriptor instead.
 func (*LayoutEvent) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{29}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *LayoutEvent) GetTopic() string {
@@ -2071,7 +2298,7 @@ type OffsetsRequest struct {
 
 func (x *OffsetsRequest) Reset() {
 	*x = OffsetsRequest{}
-	mi := &file_smqpb_broker_proto_msgTypes[30]
+	mi := &file_smqpb_broker_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2083,7 +2310,7 @@ func (x *OffsetsRequest) String() string {
 func (*OffsetsRequest) ProtoMessage() {}
 
 func (x *OffsetsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[30]
+	mi := &file_smqpb_broker_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2096,7 +2323,7 @@ func (x *OffsetsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OffsetsRequest.ProtoReflect.Descriptor instead.
 func (*OffsetsRequest) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{30}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *OffsetsRequest) GetTopic() string {
@@ -2146,7 +2373,7 @@ type OffsetsResponse struct {
 
 func (x *OffsetsResponse) Reset() {
 	*x = OffsetsResponse{}
-	mi := &file_smqpb_broker_proto_msgTypes[31]
+	mi := &file_smqpb_broker_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2158,7 +2385,7 @@ func (x *OffsetsResponse) String() string {
 func (*OffsetsResponse) ProtoMessage() {}
 
 func (x *OffsetsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[31]
+	mi := &file_smqpb_broker_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2171,7 +2398,7 @@ func (x *OffsetsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OffsetsResponse.ProtoReflect.Descriptor instead.
 func (*OffsetsResponse) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{31}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *OffsetsResponse) GetTopicId() string {
@@ -2210,7 +2437,7 @@ type ListSegmentsRequest struct {
 
 func (x *ListSegmentsRequest) Reset() {
 	*x = ListSegmentsRequest{}
-	mi := &file_smqpb_broker_proto_msgTypes[32]
+	mi := &file_smqpb_broker_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2222,7 +2449,7 @@ func (x *ListSegmentsRequest) String() string {
 func (*ListSegmentsRequest) ProtoMessage() {}
 
 func (x *ListSegmentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[32]
+	mi := &file_smqpb_broker_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2235,7 +2462,7 @@ func (x *ListSegmentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSegmentsRequest.ProtoReflect.Descriptor instead.
 func (*ListSegmentsRequest) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{32}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{36}
 }
 
 type SegmentStatus struct {
@@ -2261,7 +2488,7 @@ type SegmentStatus struct {
 
 func (x *SegmentStatus) Reset() {
 	*x = SegmentStatus{}
-	mi := &file_smqpb_broker_proto_msgTypes[33]
+	mi := &file_smqpb_broker_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2273,7 +2500,7 @@ func (x *SegmentStatus) String() string {
 func (*SegmentStatus) ProtoMessage() {}
 
 func (x *SegmentStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[33]
+	mi := &file_smqpb_broker_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2286,7 +2513,7 @@ func (x *SegmentStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SegmentStatus.ProtoReflect.Descriptor instead.
 func (*SegmentStatus) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{33}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *SegmentStatus) GetTopic() string {
@@ -2399,7 +2626,7 @@ type ListSegmentsResponse struct {
 
 func (x *ListSegmentsResponse) Reset() {
 	*x = ListSegmentsResponse{}
-	mi := &file_smqpb_broker_proto_msgTypes[34]
+	mi := &file_smqpb_broker_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2411,7 +2638,7 @@ func (x *ListSegmentsResponse) String() string {
 func (*ListSegmentsResponse) ProtoMessage() {}
 
 func (x *ListSegmentsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[34]
+	mi := &file_smqpb_broker_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2424,7 +2651,7 @@ func (x *ListSegmentsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSegmentsResponse.ProtoReflect.Descriptor instead.
 func (*ListSegmentsResponse) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{34}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ListSegmentsResponse) GetSegments() []*SegmentStatus {
@@ -2449,7 +2676,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_smqpb_broker_proto_msgTypes[35]
+	mi := &file_smqpb_broker_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2461,7 +2688,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[35]
+	mi := &file_smqpb_broker_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2474,7 +2701,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{35}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{39}
 }
 
 type DrainResponse struct {
@@ -2487,7 +2714,7 @@ type DrainResponse struct {
 
 func (x *DrainResponse) Reset() {
 	*x = DrainResponse{}
-	mi := &file_smqpb_broker_proto_msgTypes[36]
+	mi := &file_smqpb_broker_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2499,7 +2726,7 @@ func (x *DrainResponse) String() string {
 func (*DrainResponse) ProtoMessage() {}
 
 func (x *DrainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[36]
+	mi := &file_smqpb_broker_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2512,7 +2739,7 @@ func (x *DrainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainResponse.ProtoReflect.Descriptor instead.
 func (*DrainResponse) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{36}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *DrainResponse) GetDone() bool {
@@ -2540,7 +2767,7 @@ type SealSegmentRequest struct {
 
 func (x *SealSegmentRequest) Reset() {
 	*x = SealSegmentRequest{}
-	mi := &file_smqpb_broker_proto_msgTypes[37]
+	mi := &file_smqpb_broker_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2552,7 +2779,7 @@ func (x *SealSegmentRequest) String() string {
 func (*SealSegmentRequest) ProtoMessage() {}
 
 func (x *SealSegmentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[37]
+	mi := &file_smqpb_broker_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2565,7 +2792,7 @@ func (x *SealSegmentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SealSegmentRequest.ProtoReflect.Descriptor instead.
 func (*SealSegmentRequest) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{37}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *SealSegmentRequest) GetTopic() string {
@@ -2599,7 +2826,7 @@ type SealSegmentResponse struct {
 
 func (x *SealSegmentResponse) Reset() {
 	*x = SealSegmentResponse{}
-	mi := &file_smqpb_broker_proto_msgTypes[38]
+	mi := &file_smqpb_broker_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2611,7 +2838,7 @@ func (x *SealSegmentResponse) String() string {
 func (*SealSegmentResponse) ProtoMessage() {}
 
 func (x *SealSegmentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[38]
+	mi := &file_smqpb_broker_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2624,7 +2851,7 @@ func (x *SealSegmentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SealSegmentResponse.ProtoReflect.Descriptor instead.
 func (*SealSegmentResponse) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{38}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *SealSegmentResponse) GetSealChunk() uint64 {
@@ -2656,7 +2883,7 @@ type ErrorInfo struct {
 
 func (x *ErrorInfo) Reset() {
 	*x = ErrorInfo{}
-	mi := &file_smqpb_broker_proto_msgTypes[39]
+	mi := &file_smqpb_broker_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2668,7 +2895,7 @@ func (x *ErrorInfo) String() string {
 func (*ErrorInfo) ProtoMessage() {}
 
 func (x *ErrorInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[39]
+	mi := &file_smqpb_broker_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2681,7 +2908,7 @@ func (x *ErrorInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorInfo.ProtoReflect.Descriptor instead.
 func (*ErrorInfo) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{39}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ErrorInfo) GetCode() string {
@@ -2731,7 +2958,7 @@ type PublishHead struct {
 
 func (x *PublishHead) Reset() {
 	*x = PublishHead{}
-	mi := &file_smqpb_broker_proto_msgTypes[40]
+	mi := &file_smqpb_broker_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2743,7 +2970,7 @@ func (x *PublishHead) String() string {
 func (*PublishHead) ProtoMessage() {}
 
 func (x *PublishHead) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[40]
+	mi := &file_smqpb_broker_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2756,7 +2983,7 @@ func (x *PublishHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishHead.ProtoReflect.Descriptor instead.
 func (*PublishHead) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{40}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *PublishHead) GetHello() *PublishHello {
@@ -2784,7 +3011,7 @@ type PublishHello struct {
 
 func (x *PublishHello) Reset() {
 	*x = PublishHello{}
-	mi := &file_smqpb_broker_proto_msgTypes[41]
+	mi := &file_smqpb_broker_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2796,7 +3023,7 @@ func (x *PublishHello) String() string {
 func (*PublishHello) ProtoMessage() {}
 
 func (x *PublishHello) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[41]
+	mi := &file_smqpb_broker_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2809,7 +3036,7 @@ func (x *PublishHello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishHello.ProtoReflect.Descriptor instead.
 func (*PublishHello) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{41}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *PublishHello) GetTopic() string {
@@ -2845,7 +3072,7 @@ type PublishBatch struct {
 
 func (x *PublishBatch) Reset() {
 	*x = PublishBatch{}
-	mi := &file_smqpb_broker_proto_msgTypes[42]
+	mi := &file_smqpb_broker_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2857,7 +3084,7 @@ func (x *PublishBatch) String() string {
 func (*PublishBatch) ProtoMessage() {}
 
 func (x *PublishBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[42]
+	mi := &file_smqpb_broker_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2870,7 +3097,7 @@ func (x *PublishBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishBatch.ProtoReflect.Descriptor instead.
 func (*PublishBatch) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{42}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *PublishBatch) GetId() uint64 {
@@ -2912,7 +3139,7 @@ type PublishAcks struct {
 
 func (x *PublishAcks) Reset() {
 	*x = PublishAcks{}
-	mi := &file_smqpb_broker_proto_msgTypes[43]
+	mi := &file_smqpb_broker_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2924,7 +3151,7 @@ func (x *PublishAcks) String() string {
 func (*PublishAcks) ProtoMessage() {}
 
 func (x *PublishAcks) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[43]
+	mi := &file_smqpb_broker_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2937,7 +3164,7 @@ func (x *PublishAcks) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishAcks.ProtoReflect.Descriptor instead.
 func (*PublishAcks) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{43}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *PublishAcks) GetAcks() []*PublishAck {
@@ -2960,7 +3187,7 @@ type PublishAck struct {
 
 func (x *PublishAck) Reset() {
 	*x = PublishAck{}
-	mi := &file_smqpb_broker_proto_msgTypes[44]
+	mi := &file_smqpb_broker_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2972,7 +3199,7 @@ func (x *PublishAck) String() string {
 func (*PublishAck) ProtoMessage() {}
 
 func (x *PublishAck) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[44]
+	mi := &file_smqpb_broker_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2985,7 +3212,7 @@ func (x *PublishAck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishAck.ProtoReflect.Descriptor instead.
 func (*PublishAck) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{44}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *PublishAck) GetId() uint64 {
@@ -3037,7 +3264,7 @@ type SubscribeHead struct {
 
 func (x *SubscribeHead) Reset() {
 	*x = SubscribeHead{}
-	mi := &file_smqpb_broker_proto_msgTypes[45]
+	mi := &file_smqpb_broker_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3049,7 +3276,7 @@ func (x *SubscribeHead) String() string {
 func (*SubscribeHead) ProtoMessage() {}
 
 func (x *SubscribeHead) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[45]
+	mi := &file_smqpb_broker_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3062,7 +3289,7 @@ func (x *SubscribeHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeHead.ProtoReflect.Descriptor instead.
 func (*SubscribeHead) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{45}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *SubscribeHead) GetHello() *SubscribeHello {
@@ -3103,7 +3330,7 @@ type SubscribeHello struct {
 
 func (x *SubscribeHello) Reset() {
 	*x = SubscribeHello{}
-	mi := &file_smqpb_broker_proto_msgTypes[46]
+	mi := &file_smqpb_broker_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3115,7 +3342,7 @@ func (x *SubscribeHello) String() string {
 func (*SubscribeHello) ProtoMessage() {}
 
 func (x *SubscribeHello) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[46]
+	mi := &file_smqpb_broker_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3128,7 +3355,7 @@ func (x *SubscribeHello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeHello.ProtoReflect.Descriptor instead.
 func (*SubscribeHello) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{46}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *SubscribeHello) GetTopic() string {
@@ -3161,7 +3388,7 @@ type DeliverHead struct {
 
 func (x *DeliverHead) Reset() {
 	*x = DeliverHead{}
-	mi := &file_smqpb_broker_proto_msgTypes[47]
+	mi := &file_smqpb_broker_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3173,7 +3400,7 @@ func (x *DeliverHead) String() string {
 func (*DeliverHead) ProtoMessage() {}
 
 func (x *DeliverHead) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[47]
+	mi := &file_smqpb_broker_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3186,7 +3413,7 @@ func (x *DeliverHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliverHead.ProtoReflect.Descriptor instead.
 func (*DeliverHead) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{47}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *DeliverHead) GetBatches() []*DeliverBatch {
@@ -3227,7 +3454,7 @@ type DeliverBatch struct {
 
 func (x *DeliverBatch) Reset() {
 	*x = DeliverBatch{}
-	mi := &file_smqpb_broker_proto_msgTypes[48]
+	mi := &file_smqpb_broker_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3239,7 +3466,7 @@ func (x *DeliverBatch) String() string {
 func (*DeliverBatch) ProtoMessage() {}
 
 func (x *DeliverBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[48]
+	mi := &file_smqpb_broker_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3252,7 +3479,7 @@ func (x *DeliverBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliverBatch.ProtoReflect.Descriptor instead.
 func (*DeliverBatch) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{48}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *DeliverBatch) GetPartition() int32 {
@@ -3281,7 +3508,7 @@ type PartitionEnd struct {
 
 func (x *PartitionEnd) Reset() {
 	*x = PartitionEnd{}
-	mi := &file_smqpb_broker_proto_msgTypes[49]
+	mi := &file_smqpb_broker_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3293,7 +3520,7 @@ func (x *PartitionEnd) String() string {
 func (*PartitionEnd) ProtoMessage() {}
 
 func (x *PartitionEnd) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[49]
+	mi := &file_smqpb_broker_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3306,7 +3533,7 @@ func (x *PartitionEnd) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionEnd.ProtoReflect.Descriptor instead.
 func (*PartitionEnd) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{49}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *PartitionEnd) GetPartition() int32 {
@@ -3348,7 +3575,7 @@ type FenceReplicaRequest struct {
 
 func (x *FenceReplicaRequest) Reset() {
 	*x = FenceReplicaRequest{}
-	mi := &file_smqpb_broker_proto_msgTypes[50]
+	mi := &file_smqpb_broker_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3360,7 +3587,7 @@ func (x *FenceReplicaRequest) String() string {
 func (*FenceReplicaRequest) ProtoMessage() {}
 
 func (x *FenceReplicaRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[50]
+	mi := &file_smqpb_broker_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3373,7 +3600,7 @@ func (x *FenceReplicaRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FenceReplicaRequest.ProtoReflect.Descriptor instead.
 func (*FenceReplicaRequest) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{50}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *FenceReplicaRequest) GetTopic() string {
@@ -3407,7 +3634,7 @@ type FenceReplicaResponse struct {
 
 func (x *FenceReplicaResponse) Reset() {
 	*x = FenceReplicaResponse{}
-	mi := &file_smqpb_broker_proto_msgTypes[51]
+	mi := &file_smqpb_broker_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3419,7 +3646,7 @@ func (x *FenceReplicaResponse) String() string {
 func (*FenceReplicaResponse) ProtoMessage() {}
 
 func (x *FenceReplicaResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[51]
+	mi := &file_smqpb_broker_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3432,7 +3659,7 @@ func (x *FenceReplicaResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FenceReplicaResponse.ProtoReflect.Descriptor instead.
 func (*FenceReplicaResponse) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{51}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *FenceReplicaResponse) GetSealChunk() uint64 {
@@ -3461,7 +3688,7 @@ type HeldBatchesRequest struct {
 
 func (x *HeldBatchesRequest) Reset() {
 	*x = HeldBatchesRequest{}
-	mi := &file_smqpb_broker_proto_msgTypes[52]
+	mi := &file_smqpb_broker_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3473,7 +3700,7 @@ func (x *HeldBatchesRequest) String() string {
 func (*HeldBatchesRequest) ProtoMessage() {}
 
 func (x *HeldBatchesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[52]
+	mi := &file_smqpb_broker_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3486,7 +3713,7 @@ func (x *HeldBatchesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldBatchesRequest.ProtoReflect.Descriptor instead.
 func (*HeldBatchesRequest) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{52}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *HeldBatchesRequest) GetTopic() string {
@@ -3529,7 +3756,7 @@ type HeldBatchesResponse struct {
 
 func (x *HeldBatchesResponse) Reset() {
 	*x = HeldBatchesResponse{}
-	mi := &file_smqpb_broker_proto_msgTypes[53]
+	mi := &file_smqpb_broker_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3541,7 +3768,7 @@ func (x *HeldBatchesResponse) String() string {
 func (*HeldBatchesResponse) ProtoMessage() {}
 
 func (x *HeldBatchesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[53]
+	mi := &file_smqpb_broker_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3554,7 +3781,7 @@ func (x *HeldBatchesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldBatchesResponse.ProtoReflect.Descriptor instead.
 func (*HeldBatchesResponse) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{53}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *HeldBatchesResponse) GetFirst() uint64 {
@@ -3598,7 +3825,7 @@ type ReplicateHead struct {
 
 func (x *ReplicateHead) Reset() {
 	*x = ReplicateHead{}
-	mi := &file_smqpb_broker_proto_msgTypes[54]
+	mi := &file_smqpb_broker_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3610,7 +3837,7 @@ func (x *ReplicateHead) String() string {
 func (*ReplicateHead) ProtoMessage() {}
 
 func (x *ReplicateHead) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[54]
+	mi := &file_smqpb_broker_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3623,7 +3850,7 @@ func (x *ReplicateHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicateHead.ProtoReflect.Descriptor instead.
 func (*ReplicateHead) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{54}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ReplicateHead) GetHello() *ReplicateHello {
@@ -3649,7 +3876,7 @@ type ReplicateHello struct {
 
 func (x *ReplicateHello) Reset() {
 	*x = ReplicateHello{}
-	mi := &file_smqpb_broker_proto_msgTypes[55]
+	mi := &file_smqpb_broker_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3661,7 +3888,7 @@ func (x *ReplicateHello) String() string {
 func (*ReplicateHello) ProtoMessage() {}
 
 func (x *ReplicateHello) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[55]
+	mi := &file_smqpb_broker_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3674,7 +3901,7 @@ func (x *ReplicateHello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicateHello.ProtoReflect.Descriptor instead.
 func (*ReplicateHello) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{55}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ReplicateHello) GetBroker() string {
@@ -3700,7 +3927,7 @@ type ReplicateSegment struct {
 
 func (x *ReplicateSegment) Reset() {
 	*x = ReplicateSegment{}
-	mi := &file_smqpb_broker_proto_msgTypes[56]
+	mi := &file_smqpb_broker_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3712,7 +3939,7 @@ func (x *ReplicateSegment) String() string {
 func (*ReplicateSegment) ProtoMessage() {}
 
 func (x *ReplicateSegment) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[56]
+	mi := &file_smqpb_broker_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3725,7 +3952,7 @@ func (x *ReplicateSegment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicateSegment.ProtoReflect.Descriptor instead.
 func (*ReplicateSegment) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{56}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ReplicateSegment) GetTopic() string {
@@ -3794,7 +4021,7 @@ type ReplicaAcks struct {
 
 func (x *ReplicaAcks) Reset() {
 	*x = ReplicaAcks{}
-	mi := &file_smqpb_broker_proto_msgTypes[57]
+	mi := &file_smqpb_broker_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3806,7 +4033,7 @@ func (x *ReplicaAcks) String() string {
 func (*ReplicaAcks) ProtoMessage() {}
 
 func (x *ReplicaAcks) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[57]
+	mi := &file_smqpb_broker_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3819,7 +4046,7 @@ func (x *ReplicaAcks) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaAcks.ProtoReflect.Descriptor instead.
 func (*ReplicaAcks) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{57}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ReplicaAcks) GetAcks() []*ReplicaAck {
@@ -3841,7 +4068,7 @@ type ReplicaAck struct {
 
 func (x *ReplicaAck) Reset() {
 	*x = ReplicaAck{}
-	mi := &file_smqpb_broker_proto_msgTypes[58]
+	mi := &file_smqpb_broker_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3853,7 +4080,7 @@ func (x *ReplicaAck) String() string {
 func (*ReplicaAck) ProtoMessage() {}
 
 func (x *ReplicaAck) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[58]
+	mi := &file_smqpb_broker_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3866,7 +4093,7 @@ func (x *ReplicaAck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaAck.ProtoReflect.Descriptor instead.
 func (*ReplicaAck) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{58}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ReplicaAck) GetTopicId() string {
@@ -3921,11 +4148,12 @@ const file_smqpb_broker_proto_rawDesc = "" +
 	"\x05after\x18\x02 \x01(\tR\x05after\x12\x14\n" +
 	"\x05limit\x18\x03 \x01(\x05R\x05limit\x12\x1d\n" +
 	"\n" +
-	"names_only\x18\x04 \x01(\bR\tnamesOnly\"~\n" +
+	"names_only\x18\x04 \x01(\bR\tnamesOnly\"\xa7\x01\n" +
 	"\fTopicSummary\x12+\n" +
 	"\x06config\x18\x01 \x01(\v2\x13.smq.v1.TopicConfigR\x06config\x12%\n" +
 	"\x0elayout_version\x18\x02 \x01(\x04R\rlayoutVersion\x12\x1a\n" +
-	"\bsegments\x18\x03 \x01(\x05R\bsegments\"V\n" +
+	"\bsegments\x18\x03 \x01(\x05R\bsegments\x12'\n" +
+	"\x05error\x18\x04 \x01(\v2\x11.smq.v1.ErrorInfoR\x05error\"V\n" +
 	"\x12ListTopicsResponse\x12,\n" +
 	"\x06topics\x18\x01 \x03(\v2\x14.smq.v1.TopicSummaryR\x06topics\x12\x12\n" +
 	"\x04more\x18\x02 \x01(\bR\x04more\",\n" +
@@ -3944,20 +4172,28 @@ const file_smqpb_broker_proto_rawDesc = "" +
 	"partitions\"e\n" +
 	"\x0eLookupResponse\x12+\n" +
 	"\x06config\x18\x01 \x01(\v2\x13.smq.v1.TopicConfigR\x06config\x12&\n" +
-	"\x06layout\x18\x02 \x01(\v2\x0e.smq.v1.LayoutR\x06layout\"\x8e\x01\n" +
+	"\x06layout\x18\x02 \x01(\v2\x0e.smq.v1.LayoutR\x06layout\"\xb8\x01\n" +
 	"\x13ReportSealedRequest\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x19\n" +
 	"\btopic_id\x18\x02 \x01(\tR\atopicId\x12\x18\n" +
 	"\asegment\x18\x03 \x01(\x04R\asegment\x12\x14\n" +
 	"\x05cause\x18\x04 \x01(\tR\x05cause\x12\x16\n" +
-	"\x06broker\x18\x05 \x01(\tR\x06broker\">\n" +
+	"\x06broker\x18\x05 \x01(\tR\x06broker\x12(\n" +
+	"\x04lost\x18\x06 \x03(\v2\x14.smq.v1.LostFollowerR\x04lost\"@\n" +
+	"\fLostFollower\x12\x16\n" +
+	"\x06broker\x18\x01 \x01(\tR\x06broker\x12\x18\n" +
+	"\aleaving\x18\x02 \x01(\bR\aleaving\">\n" +
 	"\x14ReportSealedResponse\x12&\n" +
 	"\x06layout\x18\x01 \x01(\v2\x0e.smq.v1.LayoutR\x06layout\",\n" +
 	"\x12DrainBrokerRequest\x12\x16\n" +
 	"\x06broker\x18\x01 \x01(\tR\x06broker\"N\n" +
 	"\x13DrainBrokerResponse\x12\x12\n" +
 	"\x04done\x18\x01 \x01(\bR\x04done\x12#\n" +
-	"\rsegments_left\x18\x02 \x01(\x05R\fsegmentsLeft\"\xa1\x01\n" +
+	"\rsegments_left\x18\x02 \x01(\x05R\fsegmentsLeft\")\n" +
+	"\x0fHandOverRequest\x12\x16\n" +
+	"\x06broker\x18\x01 \x01(\tR\x06broker\"7\n" +
+	"\x10HandOverResponse\x12#\n" +
+	"\rsegments_left\x18\x01 \x01(\x05R\fsegmentsLeft\"\xa1\x01\n" +
 	"\x11AlterTopicRequest\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x19\n" +
 	"\btopic_id\x18\x02 \x01(\tR\atopicId\x12)\n" +
@@ -3983,11 +4219,15 @@ const file_smqpb_broker_proto_rawDesc = "" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x19\n" +
 	"\btopic_id\x18\x02 \x01(\tR\atopicId\x12\x14\n" +
 	"\x05after\x18\x03 \x01(\x04R\x05after\x12\x14\n" +
-	"\x05limit\x18\x04 \x01(\x05R\x05limit\"\x83\x01\n" +
+	"\x05limit\x18\x04 \x01(\x05R\x05limit\"\xb5\x01\n" +
 	"\x14ListVersionsResponse\x12+\n" +
 	"\x06config\x18\x01 \x01(\v2\x13.smq.v1.TopicConfigR\x06config\x12*\n" +
 	"\bversions\x18\x02 \x03(\v2\x0e.smq.v1.LayoutR\bversions\x12\x12\n" +
-	"\x04more\x18\x03 \x01(\bR\x04more\"\x8d\x01\n" +
+	"\x04more\x18\x03 \x01(\bR\x04more\x120\n" +
+	"\adamaged\x18\x04 \x03(\v2\x16.smq.v1.DamagedVersionR\adamaged\"S\n" +
+	"\x0eDamagedVersion\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\x04R\aversion\x12'\n" +
+	"\x05error\x18\x02 \x01(\v2\x11.smq.v1.ErrorInfoR\x05error\"\x8d\x01\n" +
 	"\x12ReportLoadsRequest\x12\x16\n" +
 	"\x06broker\x18\x01 \x01(\tR\x06broker\x12\x1a\n" +
 	"\bsequence\x18\x02 \x01(\x04R\bsequence\x12\x12\n" +
@@ -4010,7 +4250,7 @@ const file_smqpb_broker_proto_rawDesc = "" +
 	"\x0eremoved_topics\x18\x05 \x03(\tR\rremovedTopics\x12+\n" +
 	"\x06detail\x18\x06 \x01(\v2\x13.smq.v1.TopicDetailR\x06detail\x12+\n" +
 	"\x06events\x18\a \x03(\v2\x13.smq.v1.LayoutEventR\x06events\x12\x17\n" +
-	"\atime_ms\x18\b \x01(\x03R\x06timeMs\"\x8f\x02\n" +
+	"\atime_ms\x18\b \x01(\x03R\x06timeMs\"\xb8\x02\n" +
 	"\vTopicStatus\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x19\n" +
 	"\btopic_id\x18\x02 \x01(\tR\atopicId\x12\x1e\n" +
@@ -4021,7 +4261,8 @@ const file_smqpb_broker_proto_rawDesc = "" +
 	"\x0elayout_version\x18\x05 \x01(\x04R\rlayoutVersion\x12.\n" +
 	"\x13messages_per_second\x18\x06 \x01(\x01R\x11messagesPerSecond\x12(\n" +
 	"\x10bytes_per_second\x18\a \x01(\x01R\x0ebytesPerSecond\x12\x12\n" +
-	"\x04mode\x18\b \x01(\tR\x04mode\"\xe8\x01\n" +
+	"\x04mode\x18\b \x01(\tR\x04mode\x12'\n" +
+	"\x05error\x18\t \x01(\v2\x11.smq.v1.ErrorInfoR\x05error\"\xe8\x01\n" +
 	"\vTopicDetail\x12+\n" +
 	"\x06config\x18\x01 \x01(\v2\x13.smq.v1.TopicConfigR\x06config\x12&\n" +
 	"\x06layout\x18\x02 \x01(\v2\x0e.smq.v1.LayoutR\x06layout\x12)\n" +
@@ -4202,7 +4443,7 @@ const file_smqpb_broker_proto_rawDesc = "" +
 	"\n" +
 	"\x06STORED\x10\x01\x12\x0e\n" +
 	"\n" +
-	"REPLICATED\x10\x022\x9e\a\n" +
+	"REPLICATED\x10\x022\xdd\a\n" +
 	"\x06Leader\x12F\n" +
 	"\vCreateTopic\x12\x1a.smq.v1.CreateTopicRequest\x1a\x1b.smq.v1.CreateTopicResponse\x12F\n" +
 	"\vDeleteTopic\x12\x1a.smq.v1.DeleteTopicRequest\x1a\x1b.smq.v1.DeleteTopicResponse\x12C\n" +
@@ -4218,7 +4459,8 @@ const file_smqpb_broker_proto_rawDesc = "" +
 	"\rMergeSegments\x12\x1c.smq.v1.MergeSegmentsRequest\x1a\x1d.smq.v1.MergeSegmentsResponse\x12I\n" +
 	"\fListVersions\x12\x1b.smq.v1.ListVersionsRequest\x1a\x1c.smq.v1.ListVersionsResponse\x12F\n" +
 	"\vReportLoads\x12\x1a.smq.v1.ReportLoadsRequest\x1a\x1b.smq.v1.ReportLoadsResponse\x124\n" +
-	"\x05Watch\x12\x14.smq.v1.WatchRequest\x1a\x13.smq.v1.WatchUpdate0\x012\xa0\x03\n" +
+	"\x05Watch\x12\x14.smq.v1.WatchRequest\x1a\x13.smq.v1.WatchUpdate0\x01\x12=\n" +
+	"\bHandOver\x12\x17.smq.v1.HandOverRequest\x1a\x18.smq.v1.HandOverResponse2\xa0\x03\n" +
 	"\x06Broker\x12:\n" +
 	"\aOffsets\x12\x16.smq.v1.OffsetsRequest\x1a\x17.smq.v1.OffsetsResponse\x12I\n" +
 	"\fListSegments\x12\x1b.smq.v1.ListSegmentsRequest\x1a\x1c.smq.v1.ListSegmentsResponse\x124\n" +
@@ -4240,7 +4482,7 @@ func file_smqpb_broker_proto_rawDescGZIP() []byte {
 }
 
 var file_smqpb_broker_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_smqpb_broker_proto_msgTypes = make([]protoimpl.MessageInfo, 59)
+var file_smqpb_broker_proto_msgTypes = make([]protoimpl.MessageInfo, 63)
 var file_smqpb_broker_proto_goTypes = []any{
 	(AckLevel)(0),                 // 0: smq.v1.AckLevel
 	(OffsetsRequest_Kind)(0),      // 1: smq.v1.OffsetsRequest.Kind
@@ -4256,148 +4498,159 @@ var file_smqpb_broker_proto_goTypes = []any{
 	(*LookupRequest)(nil),         // 11: smq.v1.LookupRequest
 	(*LookupResponse)(nil),        // 12: smq.v1.LookupResponse
 	(*ReportSealedRequest)(nil),   // 13: smq.v1.ReportSealedRequest
-	(*ReportSealedResponse)(nil),  // 14: smq.v1.ReportSealedResponse
-	(*DrainBrokerRequest)(nil),    // 15: smq.v1.DrainBrokerRequest
-	(*DrainBrokerResponse)(nil),   // 16: smq.v1.DrainBrokerResponse
-	(*AlterTopicRequest)(nil),     // 17: smq.v1.AlterTopicRequest
-	(*AlterTopicResponse)(nil),    // 18: smq.v1.AlterTopicResponse
-	(*SplitSegmentRequest)(nil),   // 19: smq.v1.SplitSegmentRequest
-	(*SplitSegmentResponse)(nil),  // 20: smq.v1.SplitSegmentResponse
-	(*MergeSegmentsRequest)(nil),  // 21: smq.v1.MergeSegmentsRequest
-	(*MergeSegmentsResponse)(nil), // 22: smq.v1.MergeSegmentsResponse
-	(*ListVersionsRequest)(nil),   // 23: smq.v1.ListVersionsRequest
-	(*ListVersionsResponse)(nil),  // 24: smq.v1.ListVersionsResponse
-	(*ReportLoadsRequest)(nil),    // 25: smq.v1.ReportLoadsRequest
-	(*ReportLoadsResponse)(nil),   // 26: smq.v1.ReportLoadsResponse
-	(*WatchRequest)(nil),          // 27: smq.v1.WatchRequest
-	(*WatchUpdate)(nil),           // 28: smq.v1.WatchUpdate
-	(*TopicStatus)(nil),           // 29: smq.v1.TopicStatus
-	(*TopicDetail)(nil),           // 30: smq.v1.TopicDetail
-	(*LayoutEvent)(nil),           // 31: smq.v1.LayoutEvent
-	(*OffsetsRequest)(nil),        // 32: smq.v1.OffsetsRequest
-	(*OffsetsResponse)(nil),       // 33: smq.v1.OffsetsResponse
-	(*ListSegmentsRequest)(nil),   // 34: smq.v1.ListSegmentsRequest
-	(*SegmentStatus)(nil),         // 35: smq.v1.SegmentStatus
-	(*ListSegmentsResponse)(nil),  // 36: smq.v1.ListSegmentsResponse
-	(*DrainRequest)(nil),          // 37: smq.v1.DrainRequest
-	(*DrainResponse)(nil),         // 38: smq.v1.DrainResponse
-	(*SealSegmentRequest)(nil),    // 39: smq.v1.SealSegmentRequest
-	(*SealSegmentResponse)(nil),   // 40: smq.v1.SealSegmentResponse
-	(*ErrorInfo)(nil),             // 41: smq.v1.ErrorInfo
-	(*PublishHead)(nil),           // 42: smq.v1.PublishHead
-	(*PublishHello)(nil),          // 43: smq.v1.PublishHello
-	(*PublishBatch)(nil),          // 44: smq.v1.PublishBatch
-	(*PublishAcks)(nil),           // 45: smq.v1.PublishAcks
-	(*PublishAck)(nil),            // 46: smq.v1.PublishAck
-	(*SubscribeHead)(nil),         // 47: smq.v1.SubscribeHead
-	(*SubscribeHello)(nil),        // 48: smq.v1.SubscribeHello
-	(*DeliverHead)(nil),           // 49: smq.v1.DeliverHead
-	(*DeliverBatch)(nil),          // 50: smq.v1.DeliverBatch
-	(*PartitionEnd)(nil),          // 51: smq.v1.PartitionEnd
-	(*FenceReplicaRequest)(nil),   // 52: smq.v1.FenceReplicaRequest
-	(*FenceReplicaResponse)(nil),  // 53: smq.v1.FenceReplicaResponse
-	(*HeldBatchesRequest)(nil),    // 54: smq.v1.HeldBatchesRequest
-	(*HeldBatchesResponse)(nil),   // 55: smq.v1.HeldBatchesResponse
-	(*ReplicateHead)(nil),         // 56: smq.v1.ReplicateHead
-	(*ReplicateHello)(nil),        // 57: smq.v1.ReplicateHello
-	(*ReplicateSegment)(nil),      // 58: smq.v1.ReplicateSegment
-	(*ReplicaAcks)(nil),           // 59: smq.v1.ReplicaAcks
-	(*ReplicaAck)(nil),            // 60: smq.v1.ReplicaAck
-	(*Scaling)(nil),               // 61: smq.v1.Scaling
-	(*TopicConfig)(nil),           // 62: smq.v1.TopicConfig
-	(*Layout)(nil),                // 63: smq.v1.Layout
-	(*SegmentLoad)(nil),           // 64: smq.v1.SegmentLoad
-	(*ClusterInfo)(nil),           // 65: smq.v1.ClusterInfo
-	(*SealedSegment)(nil),         // 66: smq.v1.SealedSegment
-	(*Segment)(nil),               // 67: smq.v1.Segment
+	(*LostFollower)(nil),          // 14: smq.v1.LostFollower
+	(*ReportSealedResponse)(nil),  // 15: smq.v1.ReportSealedResponse
+	(*DrainBrokerRequest)(nil),    // 16: smq.v1.DrainBrokerRequest
+	(*DrainBrokerResponse)(nil),   // 17: smq.v1.DrainBrokerResponse
+	(*HandOverRequest)(nil),       // 18: smq.v1.HandOverRequest
+	(*HandOverResponse)(nil),      // 19: smq.v1.HandOverResponse
+	(*AlterTopicRequest)(nil),     // 20: smq.v1.AlterTopicRequest
+	(*AlterTopicResponse)(nil),    // 21: smq.v1.AlterTopicResponse
+	(*SplitSegmentRequest)(nil),   // 22: smq.v1.SplitSegmentRequest
+	(*SplitSegmentResponse)(nil),  // 23: smq.v1.SplitSegmentResponse
+	(*MergeSegmentsRequest)(nil),  // 24: smq.v1.MergeSegmentsRequest
+	(*MergeSegmentsResponse)(nil), // 25: smq.v1.MergeSegmentsResponse
+	(*ListVersionsRequest)(nil),   // 26: smq.v1.ListVersionsRequest
+	(*ListVersionsResponse)(nil),  // 27: smq.v1.ListVersionsResponse
+	(*DamagedVersion)(nil),        // 28: smq.v1.DamagedVersion
+	(*ReportLoadsRequest)(nil),    // 29: smq.v1.ReportLoadsRequest
+	(*ReportLoadsResponse)(nil),   // 30: smq.v1.ReportLoadsResponse
+	(*WatchRequest)(nil),          // 31: smq.v1.WatchRequest
+	(*WatchUpdate)(nil),           // 32: smq.v1.WatchUpdate
+	(*TopicStatus)(nil),           // 33: smq.v1.TopicStatus
+	(*TopicDetail)(nil),           // 34: smq.v1.TopicDetail
+	(*LayoutEvent)(nil),           // 35: smq.v1.LayoutEvent
+	(*OffsetsRequest)(nil),        // 36: smq.v1.OffsetsRequest
+	(*OffsetsResponse)(nil),       // 37: smq.v1.OffsetsResponse
+	(*ListSegmentsRequest)(nil),   // 38: smq.v1.ListSegmentsRequest
+	(*SegmentStatus)(nil),         // 39: smq.v1.SegmentStatus
+	(*ListSegmentsResponse)(nil),  // 40: smq.v1.ListSegmentsResponse
+	(*DrainRequest)(nil),          // 41: smq.v1.DrainRequest
+	(*DrainResponse)(nil),         // 42: smq.v1.DrainResponse
+	(*SealSegmentRequest)(nil),    // 43: smq.v1.SealSegmentRequest
+	(*SealSegmentResponse)(nil),   // 44: smq.v1.SealSegmentResponse
+	(*ErrorInfo)(nil),             // 45: smq.v1.ErrorInfo
+	(*PublishHead)(nil),           // 46: smq.v1.PublishHead
+	(*PublishHello)(nil),          // 47: smq.v1.PublishHello
+	(*PublishBatch)(nil),          // 48: smq.v1.PublishBatch
+	(*PublishAcks)(nil),           // 49: smq.v1.PublishAcks
+	(*PublishAck)(nil),            // 50: smq.v1.PublishAck
+	(*SubscribeHead)(nil),         // 51: smq.v1.SubscribeHead
+	(*SubscribeHello)(nil),        // 52: smq.v1.SubscribeHello
+	(*DeliverHead)(nil),           // 53: smq.v1.DeliverHead
+	(*DeliverBatch)(nil),          // 54: smq.v1.DeliverBatch
+	(*PartitionEnd)(nil),          // 55: smq.v1.PartitionEnd
+	(*FenceReplicaRequest)(nil),   // 56: smq.v1.FenceReplicaRequest
+	(*FenceReplicaResponse)(nil),  // 57: smq.v1.FenceReplicaResponse
+	(*HeldBatchesRequest)(nil),    // 58: smq.v1.HeldBatchesRequest
+	(*HeldBatchesResponse)(nil),   // 59: smq.v1.HeldBatchesResponse
+	(*ReplicateHead)(nil),         // 60: smq.v1.ReplicateHead
+	(*ReplicateHello)(nil),        // 61: smq.v1.ReplicateHello
+	(*ReplicateSegment)(nil),      // 62: smq.v1.ReplicateSegment
+	(*ReplicaAcks)(nil),           // 63: smq.v1.ReplicaAcks
+	(*ReplicaAck)(nil),            // 64: smq.v1.ReplicaAck
+	(*Scaling)(nil),               // 65: smq.v1.Scaling
+	(*TopicConfig)(nil),           // 66: smq.v1.TopicConfig
+	(*Layout)(nil),                // 67: smq.v1.Layout
+	(*SegmentLoad)(nil),           // 68: smq.v1.SegmentLoad
+	(*ClusterInfo)(nil),           // 69: smq.v1.ClusterInfo
+	(*SealedSegment)(nil),         // 70: smq.v1.SealedSegment
+	(*Segment)(nil),               // 71: smq.v1.Segment
 }
 var file_smqpb_broker_proto_depIdxs = []int32{
-	61, // 0: smq.v1.CreateTopicRequest.scaling:type_name -> smq.v1.Scaling
-	62, // 1: smq.v1.CreateTopicResponse.config:type_name -> smq.v1.TopicConfig
-	62, // 2: smq.v1.TopicSummary.config:type_name -> smq.v1.TopicConfig
-	7,  // 3: smq.v1.ListTopicsResponse.topics:type_name -> smq.v1.TopicSummary
-	62, // 4: smq.v1.DescribeTopicResponse.config:type_name -> smq.v1.TopicConfig
-	63, // 5: smq.v1.DescribeTopicResponse.layout:type_name -> smq.v1.Layout
-	62, // 6: smq.v1.LookupResponse.config:type_name -> smq.v1.TopicConfig
-	63, // 7: smq.v1.LookupResponse.layout:type_name -> smq.v1.Layout
-	63, // 8: smq.v1.ReportSealedResponse.layout:type_name -> smq.v1.Layout
-	61, // 9: smq.v1.AlterTopicRequest.scaling:type_name -> smq.v1.Scaling
-	62, // 10: smq.v1.AlterTopicResponse.config:type_name -> smq.v1.TopicConfig
-	63, // 11: smq.v1.SplitSegmentResponse.layout:type_name -> smq.v1.Layout
-	63, // 12: smq.v1.MergeSegmentsResponse.layout:type_name -> smq.v1.Layout
-	62, // 13: smq.v1.ListVersionsResponse.config:type_name -> smq.v1.TopicConfig
-	63, // 14: smq.v1.ListVersionsResponse.versions:type_name -> smq.v1.Layout
-	64, // 15: smq.v1.ReportLoadsRequest.segments:type_name -> smq.v1.SegmentLoad
-	65, // 16: smq.v1.WatchUpdate.cluster:type_name -> smq.v1.ClusterInfo
-	29, // 17: smq.v1.WatchUpdate.topics:type_name -> smq.v1.TopicStatus
-	30, // 18: smq.v1.WatchUpdate.detail:type_name -> smq.v1.TopicDetail
-	31, // 19: smq.v1.WatchUpdate.events:type_name -> smq.v1.LayoutEvent
-	62, // 20: smq.v1.TopicDetail.config:type_name -> smq.v1.TopicConfig
-	63, // 21: smq.v1.TopicDetail.layout:type_name -> smq.v1.Layout
-	64, // 22: smq.v1.TopicDetail.loads:type_name -> smq.v1.SegmentLoad
-	61, // 23: smq.v1.TopicDetail.scaling:type_name -> smq.v1.Scaling
-	66, // 24: smq.v1.LayoutEvent.sealed:type_name -> smq.v1.SealedSegment
-	67, // 25: smq.v1.LayoutEvent.opened:type_name -> smq.v1.Segment
-	64, // 26: smq.v1.LayoutEvent.loads:type_name -> smq.v1.SegmentLoad
-	1,  // 27: smq.v1.OffsetsRequest.kind:type_name -> smq.v1.OffsetsRequest.Kind
-	35, // 28: smq.v1.ListSegmentsResponse.segments:type_name -> smq.v1.SegmentStatus
-	43, // 29: smq.v1.PublishHead.hello:type_name -> smq.v1.PublishHello
-	44, // 30: smq.v1.PublishHead.batches:type_name -> smq.v1.PublishBatch
-	0,  // 31: smq.v1.PublishHello.acks:type_name -> smq.v1.AckLevel
-	46, // 32: smq.v1.PublishAcks.acks:type_name -> smq.v1.PublishAck
-	0,  // 33: smq.v1.PublishAck.level:type_name -> smq.v1.AckLevel
-	41, // 34: smq.v1.PublishAck.error:type_name -> smq.v1.ErrorInfo
-	48, // 35: smq.v1.SubscribeHead.hello:type_name -> smq.v1.SubscribeHello
-	50, // 36: smq.v1.DeliverHead.batches:type_name -> smq.v1.DeliverBatch
-	51, // 37: smq.v1.DeliverHead.ends:type_name -> smq.v1.PartitionEnd
-	41, // 38: smq.v1.PartitionEnd.error:type_name -> smq.v1.ErrorInfo
-	57, // 39: smq.v1.ReplicateHead.hello:type_name -> smq.v1.ReplicateHello
-	58, // 40: smq.v1.ReplicateHead.segments:type_name -> smq.v1.ReplicateSegment
-	60, // 41: smq.v1.ReplicaAcks.acks:type_name -> smq.v1.ReplicaAck
-	41, // 42: smq.v1.ReplicaAck.error:type_name -> smq.v1.ErrorInfo
-	2,  // 43: smq.v1.Leader.CreateTopic:input_type -> smq.v1.CreateTopicRequest
-	4,  // 44: smq.v1.Leader.DeleteTopic:input_type -> smq.v1.DeleteTopicRequest
-	6,  // 45: smq.v1.Leader.ListTopics:input_type -> smq.v1.ListTopicsRequest
-	9,  // 46: smq.v1.Leader.DescribeTopic:input_type -> smq.v1.DescribeTopicRequest
-	11, // 47: smq.v1.Leader.Lookup:input_type -> smq.v1.LookupRequest
-	13, // 48: smq.v1.Leader.ReportSealed:input_type -> smq.v1.ReportSealedRequest
-	15, // 49: smq.v1.Leader.DrainBroker:input_type -> smq.v1.DrainBrokerRequest
-	17, // 50: smq.v1.Leader.AlterTopic:input_type -> smq.v1.AlterTopicRequest
-	19, // 51: smq.v1.Leader.SplitSegment:input_type -> smq.v1.SplitSegmentRequest
-	21, // 52: smq.v1.Leader.MergeSegments:input_type -> smq.v1.MergeSegmentsRequest
-	23, // 53: smq.v1.Leader.ListVersions:input_type -> smq.v1.ListVersionsRequest
-	25, // 54: smq.v1.Leader.ReportLoads:input_type -> smq.v1.ReportLoadsRequest
-	27, // 55: smq.v1.Leader.Watch:input_type -> smq.v1.WatchRequest
-	32, // 56: smq.v1.Broker.Offsets:input_type -> smq.v1.OffsetsRequest
-	34, // 57: smq.v1.Broker.ListSegments:input_type -> smq.v1.ListSegmentsRequest
-	37, // 58: smq.v1.Broker.Drain:input_type -> smq.v1.DrainRequest
-	39, // 59: smq.v1.Broker.SealSegment:input_type -> smq.v1.SealSegmentRequest
-	52, // 60: smq.v1.Broker.FenceReplica:input_type -> smq.v1.FenceReplicaRequest
-	54, // 61: smq.v1.Broker.HeldBatches:input_type -> smq.v1.HeldBatchesRequest
-	3,  // 62: smq.v1.Leader.CreateTopic:output_type -> smq.v1.CreateTopicResponse
-	5,  // 63: smq.v1.Leader.DeleteTopic:output_type -> smq.v1.DeleteTopicResponse
-	8,  // 64: smq.v1.Leader.ListTopics:output_type -> smq.v1.ListTopicsResponse
-	10, // 65: smq.v1.Leader.DescribeTopic:output_type -> smq.v1.DescribeTopicResponse
-	12, // 66: smq.v1.Leader.Lookup:output_type -> smq.v1.LookupResponse
-	14, // 67: smq.v1.Leader.ReportSealed:output_type -> smq.v1.ReportSealedResponse
-	16, // 68: smq.v1.Leader.DrainBroker:output_type -> smq.v1.DrainBrokerResponse
-	18, // 69: smq.v1.Leader.AlterTopic:output_type -> smq.v1.AlterTopicResponse
-	20, // 70: smq.v1.Leader.SplitSegment:output_type -> smq.v1.SplitSegmentResponse
-	22, // 71: smq.v1.Leader.MergeSegments:output_type -> smq.v1.MergeSegmentsResponse
-	24, // 72: smq.v1.Leader.ListVersions:output_type -> smq.v1.ListVersionsResponse
-	26, // 73: smq.v1.Leader.ReportLoads:output_type -> smq.v1.ReportLoadsResponse
-	28, // 74: smq.v1.Leader.Watch:output_type -> smq.v1.WatchUpdate
-	33, // 75: smq.v1.Broker.Offsets:output_type -> smq.v1.OffsetsResponse
-	36, // 76: smq.v1.Broker.ListSegments:output_type -> smq.v1.ListSegmentsResponse
-	38, // 77: smq.v1.Broker.Drain:output_type -> smq.v1.DrainResponse
-	40, // 78: smq.v1.Broker.SealSegment:output_type -> smq.v1.SealSegmentResponse
-	53, // 79: smq.v1.Broker.FenceReplica:output_type -> smq.v1.FenceReplicaResponse
-	55, // 80: smq.v1.Broker.HeldBatches:output_type -> smq.v1.HeldBatchesResponse
-	62, // [62:81] is the sub-list for method output_type
-	43, // [43:62] is the sub-list for method input_type
-	43, // [43:43] is the sub-list for extension type_name
-	43, // [43:43] is the sub-list for extension extendee
-	0,  // [0:43] is the sub-list for field type_name
+	65, // 0: smq.v1.CreateTopicRequest.scaling:type_name -> smq.v1.Scaling
+	66, // 1: smq.v1.CreateTopicResponse.config:type_name -> smq.v1.TopicConfig
+	66, // 2: smq.v1.TopicSummary.config:type_name -> smq.v1.TopicConfig
+	45, // 3: smq.v1.TopicSummary.error:type_name -> smq.v1.ErrorInfo
+	7,  // 4: smq.v1.ListTopicsResponse.topics:type_name -> smq.v1.TopicSummary
+	66, // 5: smq.v1.DescribeTopicResponse.config:type_name -> smq.v1.TopicConfig
+	67, // 6: smq.v1.DescribeTopicResponse.layout:type_name -> smq.v1.Layout
+	66, // 7: smq.v1.LookupResponse.config:type_name -> smq.v1.TopicConfig
+	67, // 8: smq.v1.LookupResponse.layout:type_name -> smq.v1.Layout
+	14, // 9: smq.v1.ReportSealedRequest.lost:type_name -> smq.v1.LostFollower
+	67, // 10: smq.v1.ReportSealedResponse.layout:type_name -> smq.v1.Layout
+	65, // 11: smq.v1.AlterTopicRequest.scaling:type_name -> smq.v1.Scaling
+	66, // 12: smq.v1.AlterTopicResponse.config:type_name -> smq.v1.TopicConfig
+	67, // 13: smq.v1.SplitSegmentResponse.layout:type_name -> smq.v1.Layout
+	67, // 14: smq.v1.MergeSegmentsResponse.layout:type_name -> smq.v1.Layout
+	66, // 15: smq.v1.ListVersionsResponse.config:type_name -> smq.v1.TopicConfig
+	67, // 16: smq.v1.ListVersionsResponse.versions:type_name -> smq.v1.Layout
+	28, // 17: smq.v1.ListVersionsResponse.damaged:type_name -> smq.v1.DamagedVersion
+	45, // 18: smq.v1.DamagedVersion.error:type_name -> smq.v1.ErrorInfo
+	68, // 19: smq.v1.ReportLoadsRequest.segments:type_name -> smq.v1.SegmentLoad
+	69, // 20: smq.v1.WatchUpdate.cluster:type_name -> smq.v1.ClusterInfo
+	33, // 21: smq.v1.WatchUpdate.topics:type_name -> smq.v1.TopicStatus
+	34, // 22: smq.v1.WatchUpdate.detail:type_name -> smq.v1.TopicDetail
+	35, // 23: smq.v1.WatchUpdate.events:type_name -> smq.v1.LayoutEvent
+	45, // 24: smq.v1.TopicStatus.error:type_name -> smq.v1.ErrorInfo
+	66, // 25: smq.v1.TopicDetail.config:type_name -> smq.v1.TopicConfig
+	67, // 26: smq.v1.TopicDetail.layout:type_name -> smq.v1.Layout
+	68, // 27: smq.v1.TopicDetail.loads:type_name -> smq.v1.SegmentLoad
+	65, // 28: smq.v1.TopicDetail.scaling:type_name -> smq.v1.Scaling
+	70, // 29: smq.v1.LayoutEvent.sealed:type_name -> smq.v1.SealedSegment
+	71, // 30: smq.v1.LayoutEvent.opened:type_name -> smq.v1.Segment
+	68, // 31: smq.v1.LayoutEvent.loads:type_name -> smq.v1.SegmentLoad
+	1,  // 32: smq.v1.OffsetsRequest.kind:type_name -> smq.v1.OffsetsRequest.Kind
+	39, // 33: smq.v1.ListSegmentsResponse.segments:type_name -> smq.v1.SegmentStatus
+	47, // 34: smq.v1.PublishHead.hello:type_name -> smq.v1.PublishHello
+	48, // 35: smq.v1.PublishHead.batches:type_name -> smq.v1.PublishBatch
+	0,  // 36: smq.v1.PublishHello.acks:type_name -> smq.v1.AckLevel
+	50, // 37: smq.v1.PublishAcks.acks:type_name -> smq.v1.PublishAck
+	0,  // 38: smq.v1.PublishAck.level:type_name -> smq.v1.AckLevel
+	45, // 39: smq.v1.PublishAck.error:type_name -> smq.v1.ErrorInfo
+	52, // 40: smq.v1.SubscribeHead.hello:type_name -> smq.v1.SubscribeHello
+	54, // 41: smq.v1.DeliverHead.batches:type_name -> smq.v1.DeliverBatch
+	55, // 42: smq.v1.DeliverHead.ends:type_name -> smq.v1.PartitionEnd
+	45, // 43: smq.v1.PartitionEnd.error:type_name -> smq.v1.ErrorInfo
+	61, // 44: smq.v1.ReplicateHead.hello:type_name -> smq.v1.ReplicateHello
+	62, // 45: smq.v1.ReplicateHead.segments:type_name -> smq.v1.ReplicateSegment
+	64, // 46: smq.v1.ReplicaAcks.acks:type_name -> smq.v1.ReplicaAck
+	45, // 47: smq.v1.ReplicaAck.error:type_name -> smq.v1.ErrorInfo
+	2,  // 48: smq.v1.Leader.CreateTopic:input_type -> smq.v1.CreateTopicRequest
+	4,  // 49: smq.v1.Leader.DeleteTopic:input_type -> smq.v1.DeleteTopicRequest
+	6,  // 50: smq.v1.Leader.ListTopics:input_type -> smq.v1.ListTopicsRequest
+	9,  // 51: smq.v1.Leader.DescribeTopic:input_type -> smq.v1.DescribeTopicRequest
+	11, // 52: smq.v1.Leader.Lookup:input_type -> smq.v1.LookupRequest
+	13, // 53: smq.v1.Leader.ReportSealed:input_type -> smq.v1.ReportSealedRequest
+	16, // 54: smq.v1.Leader.DrainBroker:input_type -> smq.v1.DrainBrokerRequest
+	20, // 55: smq.v1.Leader.AlterTopic:input_type -> smq.v1.AlterTopicRequest
+	22, // 56: smq.v1.Leader.SplitSegment:input_type -> smq.v1.SplitSegmentRequest
+	24, // 57: smq.v1.Leader.MergeSegments:input_type -> smq.v1.MergeSegmentsRequest
+	26, // 58: smq.v1.Leader.ListVersions:input_type -> smq.v1.ListVersionsRequest
+	29, // 59: smq.v1.Leader.ReportLoads:input_type -> smq.v1.ReportLoadsRequest
+	31, // 60: smq.v1.Leader.Watch:input_type -> smq.v1.WatchRequest
+	18, // 61: smq.v1.Leader.HandOver:input_type -> smq.v1.HandOverRequest
+	36, // 62: smq.v1.Broker.Offsets:input_type -> smq.v1.OffsetsRequest
+	38, // 63: smq.v1.Broker.ListSegments:input_type -> smq.v1.ListSegmentsRequest
+	41, // 64: smq.v1.Broker.Drain:input_type -> smq.v1.DrainRequest
+	43, // 65: smq.v1.Broker.SealSegment:input_type -> smq.v1.SealSegmentRequest
+	56, // 66: smq.v1.Broker.FenceReplica:input_type -> smq.v1.FenceReplicaRequest
+	58, // 67: smq.v1.Broker.HeldBatches:input_type -> smq.v1.HeldBatchesRequest
+	3,  // 68: smq.v1.Leader.CreateTopic:output_type -> smq.v1.CreateTopicResponse
+	5,  // 69: smq.v1.Leader.DeleteTopic:output_type -> smq.v1.DeleteTopicResponse
+	8,  // 70: smq.v1.Leader.ListTopics:output_type -> smq.v1.ListTopicsResponse
+	10, // 71: smq.v1.Leader.DescribeTopic:output_type -> smq.v1.DescribeTopicResponse
+	12, // 72: smq.v1.Leader.Lookup:output_type -> smq.v1.LookupResponse
+	15, // 73: smq.v1.Leader.ReportSealed:output_type -> smq.v1.ReportSealedResponse
+	17, // 74: smq.v1.Leader.DrainBroker:output_type -> smq.v1.DrainBrokerResponse
+	21, // 75: smq.v1.Leader.AlterTopic:output_type -> smq.v1.AlterTopicResponse
+	23, // 76: smq.v1.Leader.SplitSegment:output_type -> smq.v1.SplitSegmentResponse
+	25, // 77: smq.v1.Leader.MergeSegments:output_type -> smq.v1.MergeSegmentsResponse
+	27, // 78: smq.v1.Leader.ListVersions:output_type -> smq.v1.ListVersionsResponse
+	30, // 79: smq.v1.Leader.ReportLoads:output_type -> smq.v1.ReportLoadsResponse
+	32, // 80: smq.v1.Leader.Watch:output_type -> smq.v1.WatchUpdate
+	19, // 81: smq.v1.Leader.HandOver:output_type -> smq.v1.HandOverResponse
+	37, // 82: smq.v1.Broker.Offsets:output_type -> smq.v1.OffsetsResponse
+	40, // 83: smq.v1.Broker.ListSegments:output_type -> smq.v1.ListSegmentsResponse
+	42, // 84: smq.v1.Broker.Drain:output_type -> smq.v1.DrainResponse
+	44, // 85: smq.v1.Broker.SealSegment:output_type -> smq.v1.SealSegmentResponse
+	57, // 86: smq.v1.Broker.FenceReplica:output_type -> smq.v1.FenceReplicaResponse
+	59, // 87: smq.v1.Broker.HeldBatches:output_type -> smq.v1.HeldBatchesResponse
+	68, // [68:88] is the sub-list for method output_type
+	48, // [48:68] is the sub-list for method input_type
+	48, // [48:48] is the sub-list for extension type_name
+	48, // [48:48] is the sub-list for extension extendee
+	0,  // [0:48] is the sub-list for field type_name
 }
 
 func init() { file_smqpb_broker_proto_init() }
@@ -4413,7 +4666,7 @@ func file_smqpb_broker_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_smqpb_broker_proto_rawDesc), len(file_smqpb_broker_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   59,
+			NumMessages:   63,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

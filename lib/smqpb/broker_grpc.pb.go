@@ -36,6 +36,7 @@ const (
 	Leader_ListVersions_FullMethodName  = "/smq.v1.Leader/ListVersions"
 	Leader_ReportLoads_FullMethodName   = "/smq.v1.Leader/ReportLoads"
 	Leader_Watch_FullMethodName         = "/smq.v1.Leader/Watch"
+	Leader_HandOver_FullMethodName      = "/smq.v1.Leader/HandOver"
 )
 
 // LeaderClient is the client API for Leader service.
@@ -72,6 +73,10 @@ type LeaderClient interface {
 	// that stops leading ends the stream with "not leader"; the next one begins
 	// with a snapshot again.
 	Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchUpdate], error)
+	// HandOver gives the segments that layouts still list a draining broker as
+	// owner of to others. The broker asks for it once it has none open and opens no
+	// more, until none is left.
+	HandOver(ctx context.Context, in *HandOverRequest, opts ...grpc.CallOption) (*HandOverResponse, error)
 }
 
 type leaderClient struct {
@@ -221,6 +226,16 @@ func (c *leaderClient) Watch(ctx context.Context, in *WatchRequest, opts ...grpc
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Leader_WatchClient = grpc.ServerStreamingClient[WatchUpdate]
 
+func (c *leaderClient) HandOver(ctx context.Context, in *HandOverRequest, opts ...grpc.CallOption) (*HandOverResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(HandOverResponse)
+	err := c.cc.Invoke(ctx, Leader_HandOver_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // LeaderServer is the server API for Leader service.
 // All implementations must embed UnimplementedLeaderServer
 // for forward compatibility.
@@ -255,6 +270,10 @@ type LeaderServer interface {
 	// that stops leading ends the stream with "not leader"; the next one begins
 	// with a snapshot again.
 	Watch(*WatchRequest, grpc.ServerStreamingServer[WatchUpdate]) error
+	// HandOver gives the segments that layouts still list a draining broker as
+	// owner of to others. The broker asks for it once it has none open and opens no
+	// more, until none is left.
+	HandOver(context.Context, *HandOverRequest) (*HandOverResponse, error)
 	mustEmbedUnimplementedLeaderServer()
 }
 
@@ -303,6 +322,9 @@ func (UnimplementedLeaderServer) ReportLoads(context.Context, *ReportLoadsReques
 }
 func (UnimplementedLeaderServer) Watch(*WatchRequest, grpc.ServerStreamingServer[WatchUpdate]) error {
 	return status.Error(codes.Unimplemented, "method Watch not implemented")
+}
+func (UnimplementedLeaderServer) HandOver(context.Context, *HandOverRequest) (*HandOverResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method HandOver not implemented")
 }
 func (UnimplementedLeaderServer) mustEmbedUnimplementedLeaderServer() {}
 func (UnimplementedLeaderServer) testEmbeddedByValue()                {}
@@ -552,6 +574,24 @@ func _Leader_Watch_Handler(srv interface{}, stream grpc.ServerStream) error {
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Leader_WatchServer = grpc.ServerStreamingServer[WatchUpdate]
 
+func _Leader_HandOver_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(HandOverRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(LeaderServer).HandOver(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Leader_HandOver_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(LeaderServer).HandOver(ctx, req.(*HandOverRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Leader_ServiceDesc is the grpc.ServiceDesc for Leader service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -606,6 +646,10 @@ var Leader_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ReportLoads",
 			Handler:    _Leader_ReportLoads_Handler,
+		},
+		{
+			MethodName: "HandOver",
+			Handler:    _Leader_HandOver_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{
