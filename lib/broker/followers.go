@@ -425,7 +425,7 @@ func (fs *followers) sealAndReport(ctx context.Context, fl *following) error {
 	for wait := reportAgain; ; wait = min(2*wait, reportAtMost) {
 		_, err := fl.f.Seal(ctx)
 		if err == nil {
-			return fs.b.report(ctx, fl.topic, fl.key.id, layout.Failover, fs.self)
+			return fs.b.report(ctx, fl.topic, fl.key.id, notice{cause: layout.Failover, by: fs.self})
 		}
 		if errors.Is(err, smq.ErrCorrupt) || fl.topic.over(ctx)(fl.key.id) || background.Wait(ctx, wait) != nil {
 			return err

@@ -63,8 +63,9 @@ func (ls *links) replication(s layout.Segment) seglog.Replication {
 }
 
 // attach begins to send the log's batches to its followers. lost is called,
-// perhaps more than once, when one of them is.
-func (ls *links) attach(t *topic, s layout.Segment, log *seglog.Log, lost func()) {
+// perhaps more than once for the same, when the log has to go on without one;
+// leaving: it drains, and has said so.
+func (ls *links) attach(t *topic, s layout.Segment, log *seglog.Log, lost func(follower smq.BrokerID, leaving bool)) {
 	for i, f := range s.Followers {
 		ls.mu.Lock()
 		k := ls.byAddr[f.Address]
@@ -75,7 +76,8 @@ func (ls *links) attach(t *topic, s layout.Segment, log *seglog.Log, lost func()
 		}
 		ls.byLog[log] = append(ls.byLog[log], k)
 		ls.mu.Unlock()
-		k.add(&outgoing{topic: t, log: log, key: segmentKey{t.ID, s.ID}, index: i, lost: lost})
+		k.add(&outgoing{topic: t, log: log, key: segmentKey{t.ID, s.ID}, index: i,
+			lost: func(leaving bool) { lost(f.Broker, leaving) }})
 	}
 }
 
@@ -111,7 +113,7 @@ type outgoing struct {
 	log   *seglog.Log
 	key   segmentKey
 	index int // of the follower in the segment
-	lost  func()
+	lost  func(leaving bool)
 
 	sent     smq.Position // everything before it has been sent on the present stream
 	told     smq.Position // what the follower was last told to be stored
@@ -220,7 +222,7 @@ func (k *link) run(ctx context.Context) {
 func (k *link) loseAll(down time.Time) {
 	leased := k.ls.b.member.leased()
 	k.mu.Lock()
-	var lost []func()
+	var lost []*outgoing
 	for _, o := range k.logs {
 		switch {
 		case o.finished:
@@ -230,12 +232,12 @@ func (k *link) loseAll(down time.Time) {
 		case !leased:
 			o.added = time.Now()
 		case time.Since(down) >= linkLost && time.Since(o.added) >= linkLost:
-			lost = append(lost, o.lost)
+			lost = append(lost, o)
 		}
 	}
 	k.mu.Unlock()
-	for _, f := range lost {
-		f()
+	for _, o := range lost {
+		o.lost(false)
 	}
 }
 
@@ -300,7 +302,7 @@ func (k *link) restart() {
 func (k *link) checkAnswers() {
 	leased := k.ls.b.member.leased()
 	k.mu.Lock()
-	var lost []func()
+	var lost []*outgoing
 	for _, o := range k.logs {
 		switch {
 		case !leased:
@@ -314,12 +316,12 @@ func (k *link) checkAnswers() {
 			k.touch(o)
 		}
 		if !o.finished && !o.since.IsZero() && time.Since(o.since) >= linkLost && !o.log.StoreLags() {
-			lost = append(lost, o.lost)
+			lost = append(lost, o)
 		}
 	}
 	k.mu.Unlock()
-	for _, f := range lost {
-		f()
+	for _, o := range lost {
+		o.lost(false)
 	}
 }
 
@@ -426,7 +428,7 @@ func (k *link) refused(o *outgoing, err error) {
 	k.mu.Unlock()
 	k.ls.b.log.Warn("a follower refuses a segment", "follower", k.addr, "topic", o.topic.Topic.String(), "segment", o.log.Ident().Segment, "again", again, "err", err)
 	if !again {
-		o.lost()
+		o.lost(errors.Is(err, smq.ErrDraining))
 	}
 }
 

@@ -24,7 +24,7 @@ func newTestLink() (*link, *time.Duration) {
 // addTest adds a segment and counts how often it is given up.
 func (k *link) addTest() (o *outgoing, lost *int) {
 	lost = new(int)
-	o = &outgoing{topic: new(topic), log: new(seglog.Log), key: segmentKey{"t", smq.SegmentID(len(k.logs) + 1)}, lost: func() { *lost++ }}
+	o = &outgoing{topic: new(topic), log: new(seglog.Log), key: segmentKey{"t", smq.SegmentID(len(k.logs) + 1)}, lost: func(bool) { *lost++ }}
 	k.add(o)
 	return o, lost
 }

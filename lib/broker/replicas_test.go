@@ -1,9 +1,12 @@
 package broker_test
 
 import (
+	"slices"
 	"testing"
 
+	"github.com/seaweedmq/smq/lib/catalog"
 	"github.com/seaweedmq/smq/lib/client"
+	"github.com/seaweedmq/smq/lib/layout"
 	"github.com/seaweedmq/smq/lib/smq"
 	"github.com/seaweedmq/smq/lib/smqpb"
 	"github.com/seaweedmq/smq/lib/store"
@@ -147,9 +150,12 @@ func TestDrainOfAFollower(t *testing.T) {
 	r, w := b.read(c), b.replicated(c, 4)
 	w.send(300)
 	w.flush()
-	old := b.followers(0)[0]
+	old, before := b.followers(0)[0], len(b.versions())
 	if err := b.broker(old).Drain(within(t)); err != nil {
 		t.Fatal(err)
+	}
+	if causes := b.causes(before); len(causes) == 0 || slices.ContainsFunc(causes, func(c layout.Cause) bool { return c != layout.Drain }) {
+		t.Errorf("the layout has changed because of %v, want drains", causes)
 	}
 	w.send(300)
 	w.flush()
@@ -157,6 +163,55 @@ func TestDrainOfAFollower(t *testing.T) {
 	if now := b.followers(0); len(now) != 1 || now[0] == old {
 		t.Errorf("the followers are %v, %s has left", now, old)
 	}
+}
+
+// versions are the versions of the topic's layout.
+func (b *bed) versions() []layout.Layout {
+	b.t.Helper()
+	config, _ := b.live(0)
+	all, _, err := catalog.Versions(within(b.t), b.st, topicT, smq.TopicID(config.GetTopicId()), 0, 1000)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return all
+}
+
+// causes are those of the versions behind the first n.
+func (b *bed) causes(n int) (causes []layout.Cause) {
+	b.t.Helper()
+	for _, v := range b.versions()[n:] {
+		causes = append(causes, v.Cause)
+	}
+	return causes
+}
+
+// Of two followers one dies: the successor keeps the other one.
+func TestOnlyTheLostFollowerIsReplaced(t *testing.T) {
+	b := newBed(t, "a", "b", "c", "d")
+	b.replicas = 3
+	c := b.connect(4)
+	w := b.replicated(c, 4)
+	w.send(300)
+	w.flush()
+	owner, followers, before := b.owner(0), b.followers(0), len(b.versions())
+	if len(followers) != 2 {
+		t.Fatalf("the followers are %v", followers)
+	}
+	if owner == b.lookupLeader() || followers[0] == b.lookupLeader() {
+		b.master.lead(followers[1])
+	}
+	segment := b.segment(0)
+	b.kill(followers[0])
+	for b.segment(0) == segment { // until it is replaced
+	}
+	next := b.versions()[before]
+	if s := next.Segments[0]; next.Cause != layout.Failover || s.Owner.Address != owner || len(s.Followers) != 2 ||
+		!slices.ContainsFunc(s.Followers, func(m layout.Member) bool { return m.Address == followers[1] }) {
+		t.Errorf("%s dies; after %s the followers are %v", followers[0], next.Cause, s.Followers)
+	}
+	w.send(300)
+	w.flush()
+	b.read(c).check(w)
 }
 
 // Every replica is lost: what is stored goes on, and the seal says that it is

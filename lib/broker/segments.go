@@ -48,6 +48,7 @@ type segment struct {
 	end       chan layout.Cause // asks for the segment's end, once
 	requested atomic.Bool       // somebody who will change the layout has asked for its end
 	stuck     atomic.Bool       // another broker is asked to take over
+	without   without           // followers that it has to do without
 	sealed    chan struct{}     // closed when it has ended
 	gone      chan struct{}     // closed when it is not looked after any more
 }
@@ -174,11 +175,14 @@ func (ss *segments) open(ctx context.Context, s *segment) (*seglog.Log, error) {
 	case err == nil:
 		ss.b.opening.worked()
 		ss.measure(s, listed)
-		ss.links.attach(t, listed, log, func() { s.finish(layout.Failover) })
+		ss.links.attach(t, listed, log, func(follower smq.BrokerID, leaving bool) {
+			s.without.add(follower, leaving)
+			s.finish(layout.Failover)
+		})
 		ss.b.log.Info("segment opened", "topic", t.Topic.String(), "segment", listed.ID, "range", listed.Range.String())
 		return log, nil
 	case errors.Is(err, smq.ErrSegmentSealed):
-		ss.b.reportLater(t, s.key.id, layout.Roll, ss.self)
+		ss.b.reportLater(t, s.key.id, notice{cause: layout.Roll, by: ss.self})
 		return nil, err
 	}
 	// Perhaps another broker can. That is also so when the segment is open by an
@@ -186,7 +190,7 @@ func (ss *segments) open(ctx context.Context, s *segment) (*seglog.Log, error) {
 	// appended to it.
 	ss.b.opening.failed(err)
 	ss.b.log.Warn("segment cannot be opened, it is to get a successor", "topic", t.Topic.String(), "segment", listed.ID, "err", err)
-	ss.b.reportLater(t, s.key.id, layout.Failover, ss.self)
+	ss.b.reportLater(t, s.key.id, notice{cause: layout.Failover, by: ss.self})
 	if errors.Is(err, smq.ErrNotOwner) {
 		err = fmt.Errorf("%w: %v", smq.ErrSegmentSealed, err)
 	}

@@ -63,7 +63,7 @@ func (ss *segments) sealUnopened(ctx context.Context, t *topic, s layout.Segment
 		if err != nil {
 			return err
 		}
-		return ss.b.report(ctx, t, s.ID, layout.Drain, ss.self)
+		return ss.b.report(ctx, t, s.ID, notice{cause: layout.Drain, by: ss.self})
 	})
 	if err != nil {
 		ss.b.log.Debug("a segment that was never opened is not handed over yet", "topic", t.Topic.String(), "segment", s.ID, "err", err)

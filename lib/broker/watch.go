@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/seaweedmq/smq/lib/background"
@@ -51,7 +53,7 @@ func (ss *segments) watch(ctx context.Context, s *segment) {
 	if s.requested.Load() {
 		ss.b.giveWay(ctx, s.topic, s.key.id)
 	}
-	if ss.b.report(ctx, s.topic, s.key.id, cause, ss.self) == nil {
+	if ss.b.report(ctx, s.topic, s.key.id, notice{cause: cause, by: ss.self, without: &s.without}) == nil {
 		ss.follow(s)
 	}
 }
@@ -97,18 +99,54 @@ func (ss *segments) giveUp(s *segment) {
 		defer s.stuck.Store(false)
 		ctx, cancel := context.WithTimeout(ctx, reportFor)
 		defer cancel()
-		if ss.b.report(ctx, s.topic, s.key.id, layout.Failover, ss.self) == nil {
+		if ss.b.report(ctx, s.topic, s.key.id, notice{cause: layout.Failover, by: ss.self}) == nil {
 			s.log.Close()
 		}
 	})
 }
 
+// notice is what the leading broker is told of a segment that is sealed, or has
+// to be.
+type notice struct {
+	cause layout.Cause
+	by    smq.BrokerID
+	// without (may be nil) are the followers that its owner has to do without.
+	without *without
+}
+
+// without are followers that a segment's owner has to do without, and whether
+// they are leaving. Others may follow the first one until the segment is sealed.
+type without struct {
+	mu        sync.Mutex
+	followers []*smqpb.LostFollower
+}
+
+func (w *without) add(follower smq.BrokerID, leaving bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, f := range w.followers {
+		if f.GetBroker() == string(follower) {
+			return // the first word counts: who has said farewell may be gone a moment later
+		}
+	}
+	w.followers = append(w.followers, &smqpb.LostFollower{Broker: string(follower), Leaving: leaving})
+}
+
+func (w *without) list() []*smqpb.LostFollower {
+	if w == nil {
+		return nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.followers)
+}
+
 // reportLater reports the segment in the background.
-func (b *Broker) reportLater(t *topic, id smq.SegmentID, cause layout.Cause, reporter smq.BrokerID) {
+func (b *Broker) reportLater(t *topic, id smq.SegmentID, n notice) {
 	b.tasks.Go(func(ctx context.Context) {
 		// Whoever meets the segment again has it reported again.
 		_ = b.tasks.Once(ctx, fmt.Sprintf("report %s/%d", t.ID, id), reportFor, func(ctx context.Context) error {
-			return b.report(ctx, t, id, cause, reporter)
+			return b.report(ctx, t, id, n)
 		})
 	})
 }
@@ -116,9 +154,9 @@ func (b *Broker) reportLater(t *topic, id smq.SegmentID, cause layout.Cause, rep
 // report tells the leading broker that the segment is sealed, or has to be,
 // until the layout does not list it any more. It fails when that will not
 // happen: ctx has ended, or the topic is deleted.
-func (b *Broker) report(ctx context.Context, t *topic, id smq.SegmentID, cause layout.Cause, reporter smq.BrokerID) error {
+func (b *Broker) report(ctx context.Context, t *topic, id smq.SegmentID, n notice) error {
 	for wait := reportAgain; ; wait = min(2*wait, reportAtMost) {
-		err := b.reportOnce(ctx, t, id, cause, reporter)
+		err := b.reportOnce(ctx, t, id, n)
 		if err == nil || errors.Is(err, smq.ErrNotFound) || errors.Is(err, smq.ErrConflict) {
 			return err
 		}
@@ -129,7 +167,7 @@ func (b *Broker) report(ctx context.Context, t *topic, id smq.SegmentID, cause l
 	}
 }
 
-func (b *Broker) reportOnce(ctx context.Context, t *topic, id smq.SegmentID, cause layout.Cause, reporter smq.BrokerID) error {
+func (b *Broker) reportOnce(ctx context.Context, t *topic, id smq.SegmentID, n notice) error {
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()
 	lay, err := t.refresh(ctx)
@@ -142,7 +180,7 @@ func (b *Broker) reportOnce(ctx context.Context, t *topic, id smq.SegmentID, cau
 	return b.cfg.Cluster.Leader(ctx, func(ctx context.Context, l smqpb.LeaderClient) error {
 		resp, err := l.ReportSealed(ctx, &smqpb.ReportSealedRequest{
 			Topic: t.Topic.String(), TopicId: string(t.ID), Segment: uint64(id),
-			Cause: string(cause), Broker: string(reporter),
+			Cause: string(n.cause), Broker: string(n.by), Lost: n.without.list(),
 		})
 		if err != nil {
 			return err
