@@ -54,6 +54,12 @@ func (e *Expected) get(id smq.BrokerID) (Broker, bool) {
 	return Broker{}, false
 }
 
+// takes reports whether the broker takes segments.
+func (e *Expected) takes(id smq.BrokerID) bool {
+	b, ok := e.get(id)
+	return ok && b.Takes()
+}
+
 // takers is the number of brokers that take segments.
 func (e *Expected) takers() int {
 	n := 0

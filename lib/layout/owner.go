@@ -61,6 +61,33 @@ func ChooseOwner(brokers []Broker, prefer, avoid smq.BrokerID) (Broker, bool) {
 	return slices.MinFunc(can, byCost), true
 }
 
+// Carrier is the owner that carries most of what the segments take in together,
+// so that fewest publishers have to go elsewhere when they become one: by load
+// (see Load.Cost), which load tells of each, then by their number, then by their
+// order. Owners that takes refuses are left out; without any it is empty.
+func Carrier(segments []Segment, load func(i int) Load, takes func(smq.BrokerID) bool) (carrier smq.BrokerID) {
+	type carried struct {
+		cost     float64
+		segments int
+	}
+	by := make(map[smq.BrokerID]carried)
+	for i, s := range segments {
+		if !s.Assigned() || !takes(s.Owner.Broker) {
+			continue
+		}
+		c := by[s.Owner.Broker]
+		by[s.Owner.Broker] = carried{c.cost + load(i).Cost(), c.segments + 1}
+	}
+	var most carried
+	for _, s := range segments {
+		c := by[s.Owner.Broker]
+		if cmp.Or(cmp.Compare(c.cost, most.cost), cmp.Compare(c.segments, most.segments)) > 0 {
+			carrier, most = s.Owner.Broker, c
+		}
+	}
+	return carrier
+}
+
 // ChooseFollowers picks up to n followers for a segment of the given owner:
 // on racks that are not taken yet first, then the least loaded, then the
 // lowest id. avoid (may be empty) is never chosen.

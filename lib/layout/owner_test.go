@@ -50,3 +50,35 @@ func TestChooseFollowersSpreadsOverRacks(t *testing.T) {
 		t.Fatalf("avoiding 3: got %v", got)
 	}
 }
+
+// What becomes one segment goes to whoever carries most of it.
+func TestCarrier(t *testing.T) {
+	for name, test := range map[string]struct {
+		owners string // of the segments, a letter each; -: none
+		loads  []float64
+		want   smq.BrokerID
+	}{
+		"one carries most":              {"ab", []float64{1, 5}, "b"},
+		"together it is another":        {"abcb", []float64{0, 3, 5, 3}, "b"},
+		"all are silent":                {"abb", []float64{0, 0, 0}, "b"},
+		"the first among equals":        {"cab", []float64{2, 2, 2}, "c"},
+		"load goes before number":       {"abb", []float64{3, 1, 1}, "a"},
+		"who takes nothing is left out": {"xab", []float64{9, 1, 2}, "b"},
+		"without owner":                 {"-a-", []float64{9, 1, 9}, "a"},
+		"nobody":                        {"-x", []float64{1, 1}, ""},
+	} {
+		var segments []layout.Segment
+		for _, o := range test.owners {
+			var s layout.Segment
+			if o != '-' {
+				s.Owner = layout.Member{Broker: smq.BrokerID(o), Address: string(o)}
+			}
+			segments = append(segments, s)
+		}
+		load := func(i int) layout.Load { return layout.Load{Bytes: test.loads[i]} }
+		takes := func(id smq.BrokerID) bool { return id != "x" }
+		if got := layout.Carrier(segments, load, takes); got != test.want {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
+	}
+}

@@ -200,13 +200,10 @@ func (p *planner) may(i int) bool {
 // nothing moves for nothing.
 func (p *planner) decide(cause Cause, from, to int, ranges []smq.Range, loads []Load, reason string) {
 	segments := p.Layout.Segments[from:to]
-	heaviest, most := segments[0].Owner.Broker, -1.0
+	load := func(i int) Load { l, _ := p.load(from + i); return l }
+	carrier := Carrier(segments, load, p.Expected.takes)
 	for i, s := range segments {
-		l, _ := p.load(from + i)
-		p.Expected.add(s.Owner.Broker, l, -1)
-		if s.Assigned() && l.Cost() > most {
-			heaviest, most = s.Owner.Broker, l.Cost()
-		}
+		p.Expected.add(s.Owner.Broker, load(i), -1)
 		p.Memory.marks[from+i].tried = p.now
 	}
 	adds := len(ranges) - len(segments)
@@ -225,12 +222,12 @@ func (p *planner) decide(cause Cause, from, to int, ranges []smq.Range, loads []
 		if cause == Merge {
 			slack += mergeSlack
 		}
-		owners[i] = p.Expected.choose(loads[i], heaviest, slack)
+		owners[i] = p.Expected.choose(loads[i], carrier, slack)
 	}
 	p.out = append(p.out, Decision{Cause: cause, Segments: segments, Ranges: ranges, Owners: owners, Reason: reason})
 }
 
-// mergeSlack is how much more, in bytes per second, the owner of one of the
-// merged segments may carry than the least loaded broker and still get the
-// whole: these are light.
+// mergeSlack is how much more, in bytes per second, the owner that carries most
+// of the merged segments may carry than the least loaded broker and still get
+// the whole: these are light.
 const mergeSlack = 1e6

@@ -92,11 +92,12 @@ func (l *Leader) mergePlan(ctx context.Context, t *topic, ids []smq.SegmentID) (
 			return plan{}, fmt.Errorf("%w merge: segments %d, partitions %v, and %d, partitions %v, are no neighbours", smq.ErrInvalid, before.ID, before.Range, s.ID, s.Range)
 		}
 	}
+	load := func(i int) layout.Load { return t.traffic.of(live[i].ID).Load }
 	return plan{
 		cause: layout.Merge, reason: "by hand", segments: live,
 		successors: []successor{{
 			smq.Range{Lo: live[0].Range.Lo, Hi: live[len(live)-1].Range.Hi},
-			wish{prefer: live[0].Owner.Broker},
+			wish{prefer: layout.Carrier(live, load, l.view.takesSegments)},
 		}},
 	}, nil
 }

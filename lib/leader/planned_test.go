@@ -104,6 +104,29 @@ func TestP3P6SplitAndMergeByHand(t *testing.T) {
 	})
 }
 
+// The whole goes to the owner that carries most of it, wherever that one's part
+// lies, or to another when that one takes nothing.
+func TestAMergeByHandGoesWhereTheLoadIs(t *testing.T) {
+	for _, leaving := range []bool{false, true} {
+		bubble(t, []string{"a", "b"}, func(b *bed) {
+			c, first, second := b.divided()
+			b.rush(5*time.Second, map[catalog.Config]map[int32]float64{c: {1: 1e3, 6: 5e3}})
+			want := "b"
+			if leaving {
+				b.drain("b")
+				want = "a"
+			}
+			if err := b.merge("t", first.GetId(), second.GetId()); err != nil {
+				b.t.Fatal(err)
+			}
+			if s := b.live("t", 1)[0]; s.GetOwner() != string(id(want)) {
+				b.t.Errorf("b, which takes segments: %v, carries most; the whole went to %s", !leaving, s.GetOwnerAddress())
+			}
+			b.check("t")
+		})
+	}
+}
+
 func TestByHandRefuses(t *testing.T) {
 	bubble(t, []string{"a", "b"}, func(b *bed) {
 		_, first, second := b.divided()

@@ -123,6 +123,12 @@ func (v *view) all() []layout.Broker {
 	return v.brokers
 }
 
+// takesSegments reports whether the broker takes segments.
+func (v *view) takesSegments(id smq.BrokerID) bool {
+	b, ok := v.get(id)
+	return ok && b.Takes()
+}
+
 // takes reports whether any broker takes segments.
 func (v *view) takes() bool { return slices.ContainsFunc(v.all(), layout.Broker.Takes) }
 

@@ -55,7 +55,7 @@ func newTopicMerge(e *cli.Env) *cobra.Command {
 		Use:   "merge TOPIC SEGMENT SEGMENT…",
 		Short: "Replace neighbouring segments by one",
 		Long: `Replace live segments of a topic whose ranges of partitions lie next to each other by
-one.
+one. It goes to the broker that takes in most of their traffic.
 ` + reshapeHelp,
 		Example: "  smq-admin topic merge orders 5 6",
 		Args:    cli.Args("TOPIC", "SEGMENT", "SEGMENT…"),
