@@ -297,7 +297,7 @@ func (b *Broker) handOver(ctx context.Context) error {
 }
 
 func (b *Broker) leftBehind(own *segments) error {
-	return fmt.Errorf("drain: %w: %d segments are not handed over", smq.ErrTimeout, own.left())
+	return fmt.Errorf("drain: %w: not handed over: %s", smq.ErrTimeout, smq.Count(own.left(), "segment"))
 }
 
 // alone reports whether no other broker takes segments.

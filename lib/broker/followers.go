@@ -293,7 +293,7 @@ func (fs *followers) wait(ctx context.Context) error {
 	case <-ctx.Done():
 		fs.mu.Lock()
 		defer fs.mu.Unlock()
-		return fmt.Errorf("drain: %w: %d segments are still followed", smq.ErrTimeout, len(fs.byKey))
+		return fmt.Errorf("drain: %w: still followed: %s", smq.ErrTimeout, smq.Count(len(fs.byKey), "segment"))
 	}
 }
 

@@ -28,7 +28,7 @@ func (s brokerService) Offsets(ctx context.Context, req *smqpb.OffsetsRequest) (
 	}
 	partitions := req.GetPartitions()
 	if len(partitions) > int(t.Partitions) {
-		return nil, fmt.Errorf("%w request: %d partitions, topic %v has %d", smq.ErrInvalid, len(partitions), t.Topic, t.Partitions)
+		return nil, fmt.Errorf("%w request: %s, topic %v has %d", smq.ErrInvalid, smq.Count(len(partitions), "partition"), t.Topic, t.Partitions)
 	}
 	if len(partitions) == 0 {
 		for p := range t.Partitions {
@@ -52,7 +52,7 @@ func (s brokerService) Offsets(ctx context.Context, req *smqpb.OffsetsRequest) (
 		})
 	}
 	if err := group.Wait(); err != nil {
-		return nil, fmt.Errorf("offsets of topic %v: %w", t.Topic, err)
+		return nil, err
 	}
 	return resp, nil
 }

@@ -43,7 +43,7 @@ func Verify(ctx context.Context, st store.Store, topic smq.Topic, visit func(seg
 	}
 	v.Versions = h.Last.Version
 	if n := h.Last.Partitions(); v.Versions > 0 && n != config.Partitions {
-		v.problem("the layout has %d partitions, the topic %d", n, config.Partitions)
+		v.problem("the layout has %s, the topic %d", smq.Count(n, "partition"), config.Partitions)
 	}
 	for _, s := range h.AllSealed() {
 		r, err := v.segment(ctx, st, config.Ident(s.Segment, s.Range), visit)

@@ -77,7 +77,7 @@ func parseKeySource(s string) (record.KeySource, error) {
 // DeleteTopic deletes a topic with everything in it. smq.ErrNotFound when there
 // is none of this name.
 func (c *Client) DeleteTopic(ctx context.Context, topic smq.Topic) error {
-	described, err := c.DescribeTopic(ctx, topic)
+	described, err := c.describe(ctx, topic)
 	if err != nil {
 		return fmt.Errorf("delete topic %s: %w", topic, err)
 	}
@@ -101,15 +101,21 @@ func (c *Client) DeleteTopic(ctx context.Context, topic smq.Topic) error {
 // DescribeTopic tells a topic's configuration and layout. smq.ErrNotFound when
 // there is none of this name.
 func (c *Client) DescribeTopic(ctx context.Context, topic smq.Topic) (*smqpb.DescribeTopicResponse, error) {
+	resp, err := c.describe(ctx, topic)
+	if err != nil {
+		return nil, fmt.Errorf("describe topic %s: %w", topic, err)
+	}
+	return resp, nil
+}
+
+// describe is DescribeTopic as a step of something else.
+func (c *Client) describe(ctx context.Context, topic smq.Topic) (*smqpb.DescribeTopicResponse, error) {
 	var resp *smqpb.DescribeTopicResponse
 	err := c.Leader(ctx, func(ctx context.Context, l smqpb.LeaderClient) (err error) {
 		resp, err = l.DescribeTopic(ctx, &smqpb.DescribeTopicRequest{Topic: topic.String()})
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("describe topic %s: %w", topic, err)
-	}
-	return resp, nil
+	return resp, err
 }
 
 // ListOptions say what ListTopics asks for.

@@ -179,7 +179,7 @@ func (c *Client) lookup(ctx context.Context, req *smqpb.LookupRequest) (*smqpb.L
 	case resp.GetConfig() == nil || resp.GetLayout() == nil:
 		return nil, fmt.Errorf("look up topic %s: %w answer: no layout in it", req.GetTopic(), smq.ErrInvalid)
 	case resp.GetConfig().GetPartitions() < 1 || resp.GetConfig().GetPartitions() > smq.MaxPartitions:
-		return nil, fmt.Errorf("look up topic %s: %w answer: %d partitions", req.GetTopic(), smq.ErrInvalid, resp.GetConfig().GetPartitions())
+		return nil, fmt.Errorf("look up topic %s: %w answer: %s", req.GetTopic(), smq.ErrInvalid, smq.Count(resp.GetConfig().GetPartitions(), "partition"))
 	}
 	return resp, nil
 }

@@ -186,7 +186,7 @@ func (q *question) askBroker(ctx context.Context, addr string, partitions []int3
 		return fmt.Errorf("broker %s: %w", addr, err)
 	}
 	if !slices.Equal(resp.GetPartitions(), partitions) || len(resp.GetOffsets()) != len(partitions) {
-		return fmt.Errorf("broker %s: %w answer: offsets of %d partitions, asked for %d", addr, smq.ErrInvalid, len(resp.GetOffsets()), len(partitions))
+		return fmt.Errorf("broker %s: %w answer: offsets of %s, asked for %d", addr, smq.ErrInvalid, smq.Count(len(resp.GetOffsets()), "partition"), len(partitions))
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -74,7 +74,7 @@ func (c *Client) MergeSegments(ctx context.Context, topic smq.Topic, segments []
 func (c *Client) changeLayout(ctx context.Context, topic smq.Topic, cause string, segments []uint64,
 	call func(ctx context.Context, l smqpb.LeaderClient, topicID string) (*smqpb.Layout, error),
 ) (*smqpb.Layout, error) {
-	before, err := c.DescribeTopic(ctx, topic)
+	before, err := c.describe(ctx, topic)
 	if err != nil {
 		return nil, err
 	}

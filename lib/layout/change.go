@@ -66,7 +66,7 @@ func (l Layout) Next(c Change, s Stamp) (Layout, error) {
 		return Layout{}, fmt.Errorf("%w change of layout version %d: %v", smq.ErrInvalid, l.Version, err)
 	}
 	if next.Partitions() != l.Partitions() {
-		return Layout{}, fmt.Errorf("%w change of layout version %d: it would leave %d of %d partitions", smq.ErrInvalid, l.Version, next.Partitions(), l.Partitions())
+		return Layout{}, fmt.Errorf("%w change of layout version %d: it would leave %d of %s", smq.ErrInvalid, l.Version, next.Partitions(), smq.Count(l.Partitions(), "partition"))
 	}
 	return next, nil
 }

@@ -86,7 +86,7 @@ func (p *planner) whyMerge() func(Load) string {
 	return func(l Load) string {
 		rate, limit := p.Policy.rate(l, mergeBelow)
 		if excess {
-			return fmt.Sprintf("%s together: the topic is to have at most %d segments", rate, p.most)
+			return fmt.Sprintf("%s together: the topic is to have at most %s", rate, smq.Count(p.most, "segment"))
 		}
 		return fmt.Sprintf("%s together, below %s for %v", rate, limit, p.mergeAfter())
 	}

@@ -95,11 +95,11 @@ func (p Policy) Validate() error {
 	case !isRate(p.Split.Messages):
 		return refuse("a threshold of %v messages per second", p.Split.Messages)
 	case p.MinSegments < 0 || p.MinSegments > MostSegments:
-		return refuse("at least %d segments: it must be between 1 and %d", p.MinSegments, MostSegments)
+		return refuse("at least %s: it must be between 1 and %d", smq.Count(p.MinSegments, "segment"), MostSegments)
 	case p.MaxSegments < 0 || p.MaxSegments > MostSegments:
-		return refuse("at most %d segments: it must be between 1 and %d", p.MaxSegments, MostSegments)
+		return refuse("at most %s: it must be between 1 and %d", smq.Count(p.MaxSegments, "segment"), MostSegments)
 	case p.MaxSegments > 0 && p.MinSegments > p.MaxSegments:
-		return refuse("at least %d segments and at most %d", p.MinSegments, p.MaxSegments)
+		return refuse("at least %s and at most %d", smq.Count(p.MinSegments, "segment"), p.MaxSegments)
 	case p.CoolDown < 0 || p.SplitAfter < 0 || p.MergeAfter < 0:
 		return refuse("a negative time")
 	}

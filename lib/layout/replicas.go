@@ -20,7 +20,7 @@ func Replenish(l Layout, replicas, brokers int) []Decision {
 		}
 		out = append(out, Decision{
 			Cause: Move, Segments: []Segment{s}, Ranges: []smq.Range{s.Range}, Owners: []smq.BrokerID{s.Owner.Broker},
-			Reason: fmt.Sprintf("it had %d of %d replicas, and brokers are there for %d", have, replicas, want),
+			Reason: fmt.Sprintf("it had %d of %s, and brokers are there for %d", have, smq.Count(replicas, "replica"), want),
 		})
 	}
 	return out

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/seaweedmq/smq/lib/smq"
 )
 
 const (
@@ -136,7 +138,7 @@ func (p *planner) full() string {
 	if p.high >= p.most || p.Expected.takers() != 1 {
 		return fmt.Sprintf("the largest number of segments, %d, is reached", p.most)
 	}
-	return fmt.Sprintf("there is one broker only, which gets no more than %d segments of a topic", alone)
+	return fmt.Sprintf("there is one broker only, which gets no more than %s of a topic", smq.Count(alone, "segment"))
 }
 
 func (w *weights) hotKey() string {
@@ -224,7 +226,7 @@ func (p *planner) fill() {
 		for j, r := range ranges {
 			loads[j] = load.over(r, w.span)
 		}
-		p.decide(Split, i, i+1, ranges, loads, fmt.Sprintf("the topic is to have at least %d segments", p.least))
+		p.decide(Split, i, i+1, ranges, loads, fmt.Sprintf("the topic is to have at least %s", smq.Count(p.least, "segment")))
 	}
 }
 

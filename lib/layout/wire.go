@@ -58,7 +58,7 @@ func LoadFromProto(in *smqpb.SegmentLoad) (SegmentLoad, error) {
 	}
 	n := len(in.GetPartitions())
 	if len(in.GetPartitionMessages()) != n || len(in.GetPartitionBytes()) != n {
-		return out, fmt.Errorf("load of segment %d is %w: %d partitions, %d and %d rates", in.GetSegment(), smq.ErrCorrupt, n, len(in.GetPartitionMessages()), len(in.GetPartitionBytes()))
+		return out, fmt.Errorf("load of segment %d is %w: %s, %d and %d rates", in.GetSegment(), smq.ErrCorrupt, smq.Count(n, "partition"), len(in.GetPartitionMessages()), len(in.GetPartitionBytes()))
 	}
 	for i, p := range in.GetPartitions() {
 		out.Partitions = append(out.Partitions, PartitionLoad{

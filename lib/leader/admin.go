@@ -23,10 +23,10 @@ func (l *Leader) CreateTopic(ctx context.Context, req *smqpb.CreateTopicRequest)
 	}
 	c, err := newConfig(req)
 	if err != nil {
-		return nil, fmt.Errorf("create topic %q: %w", req.GetTopic(), err)
+		return nil, err
 	}
 	if err := catalog.Create(ctx, l.Store, c); err != nil {
-		return nil, fmt.Errorf("create topic: %w", err)
+		return nil, err
 	}
 	l.Logger.Info("topic created", "topic", c.Topic.String(), "id", c.ID, "partitions", c.Partitions)
 	// The topic exists from now on. Whoever asks for it next makes the layout
@@ -71,11 +71,11 @@ func (l *Leader) DeleteTopic(ctx context.Context, req *smqpb.DeleteTopicRequest)
 	}
 	c, err := l.markDeleted(ctx, name, smq.TopicID(req.GetTopicId()))
 	if err != nil {
-		return nil, fmt.Errorf("delete topic %v: %w", name, err)
+		return nil, err
 	}
 	err = l.once(ctx, "clean up "+string(c.ID), func(ctx context.Context) error { return l.cleanUp(ctx, c) })
 	if err != nil {
-		return nil, fmt.Errorf("topic %v is deleted, but not all it has stored is removed: %w", name, err)
+		return nil, fmt.Errorf("it is deleted, but not all it has stored is removed: %w", err)
 	}
 	return &smqpb.DeleteTopicResponse{}, nil
 }
@@ -133,7 +133,7 @@ func (l *Leader) DrainBroker(ctx context.Context, req *smqpb.DrainBrokerRequest)
 	}
 	b, ok := l.view.get(smq.BrokerID(req.GetBroker()))
 	if !ok || b.Dead {
-		return nil, fmt.Errorf("drain broker %q: %w", req.GetBroker(), smq.ErrNotFound)
+		return nil, smq.ErrNotFound
 	}
 	out := &smqpb.DrainBrokerResponse{}
 	err := l.ask(ctx, b.Address, func(ctx context.Context, peer smqpb.BrokerClient) error {
@@ -142,7 +142,7 @@ func (l *Leader) DrainBroker(ctx context.Context, req *smqpb.DrainBrokerRequest)
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("drain broker %s at %s: %w", b.ID, b.Address, err)
+		return nil, fmt.Errorf("ask it at %s: %w", b.Address, err)
 	}
 	return out, nil
 }

@@ -23,7 +23,7 @@ func (l *Leader) AlterTopic(ctx context.Context, req *smqpb.AlterTopicRequest) (
 		err = l.alter(ctx, t, alter)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("alter topic %v: %w", t.Topic, err)
+		return nil, err
 	}
 	return &smqpb.AlterTopicResponse{Config: t.config().Proto()}, nil
 }

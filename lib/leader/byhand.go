@@ -23,7 +23,7 @@ func (l *Leader) SplitSegment(ctx context.Context, req *smqpb.SplitSegmentReques
 		err = l.carryOut(ctx, t, p)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("split segment %d of topic %v: %w", req.GetSegment(), t.Topic, err)
+		return nil, err
 	}
 	return &smqpb.SplitSegmentResponse{Layout: layout.ToProto(t.layout())}, nil
 }
@@ -70,7 +70,7 @@ func (l *Leader) MergeSegments(ctx context.Context, req *smqpb.MergeSegmentsRequ
 		err = l.carryOut(ctx, t, p)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("merge segments %v of topic %v: %w", ids, t.Topic, err)
+		return nil, err
 	}
 	return &smqpb.MergeSegmentsResponse{Layout: layout.ToProto(t.layout())}, nil
 }

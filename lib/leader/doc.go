@@ -44,6 +44,11 @@
 // yet. Every second lib/layout's planner looks at each topic (scale.go). Loads
 // decide when something is done, never what is safe.
 //
+// # Errors
+//
+// What a request was for is known to whoever made it, and added there. So the
+// answer to a call says only what it failed at, and why.
+//
 // # Watchers
 //
 // A watcher (watch.go) is sent a snapshot and then what has changed since the

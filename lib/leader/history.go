@@ -2,7 +2,6 @@ package leader
 
 import (
 	"context"
-	"fmt"
 
 	"google.golang.org/protobuf/proto"
 
@@ -32,7 +31,7 @@ func (l *Leader) ListVersions(ctx context.Context, req *smqpb.ListVersionsReques
 	}
 	versions, more, err := catalog.Versions(ctx, l.Store, t.Topic, t.ID, req.GetAfter(), limit)
 	if err != nil {
-		return nil, fmt.Errorf("list layout versions of topic %v: %w", t.Topic, err)
+		return nil, err
 	}
 	resp := &smqpb.ListVersionsResponse{Config: t.config().Proto(), More: more}
 	size := 0

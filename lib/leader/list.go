@@ -27,7 +27,7 @@ func (l *Leader) ListTopics(ctx context.Context, req *smqpb.ListTopicsRequest) (
 	}
 	namespaces, after, err := l.listFrom(ctx, req.GetNamespace(), req.GetAfter())
 	if err != nil {
-		return nil, fmt.Errorf("list topics: %w", err)
+		return nil, err
 	}
 	resp := &smqpb.ListTopicsResponse{}
 	for i, ns := range namespaces {
@@ -39,7 +39,7 @@ func (l *Leader) ListTopics(ctx context.Context, req *smqpb.ListTopicsRequest) (
 			var names []smq.Topic
 			names, more, err = catalog.Names(ctx, l.Store, ns, after, limit-len(resp.Topics)+1)
 			if err != nil {
-				return nil, fmt.Errorf("list topics: %w", err)
+				return nil, err
 			}
 			if len(names) == 0 {
 				break
@@ -47,7 +47,7 @@ func (l *Leader) ListTopics(ctx context.Context, req *smqpb.ListTopicsRequest) (
 			after = names[len(names)-1].Name
 			page, err := l.summaries(ctx, names, req.GetNamesOnly())
 			if err != nil {
-				return nil, fmt.Errorf("list topics: %w", err)
+				return nil, err
 			}
 			resp.Topics = append(resp.Topics, page...)
 			if len(resp.Topics) > limit {

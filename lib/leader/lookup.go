@@ -2,7 +2,6 @@ package leader
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/seaweedmq/smq/lib/layout"
 	"github.com/seaweedmq/smq/lib/smq"
@@ -20,12 +19,12 @@ func (l *Leader) Lookup(ctx context.Context, req *smqpb.LookupRequest) (*smqpb.L
 	}
 	if stale := smq.SegmentID(req.GetStaleSegment()); stale != 0 {
 		if err := l.checkStale(ctx, t, stale); err != nil {
-			return nil, fmt.Errorf("look up topic %v: %w", t.Topic, err)
+			return nil, err
 		}
 	}
 	if req.GetAssign() {
 		if err := l.assign(ctx, t, req.GetPartitions()); err != nil {
-			return nil, fmt.Errorf("look up topic %v: %w", t.Topic, err)
+			return nil, err
 		}
 	}
 	if err := l.leading(); err != nil {

@@ -211,7 +211,7 @@ func (l *Leader) forget(ctx context.Context, name smq.Topic, id smq.TopicID) err
 		select {
 		case <-ended:
 		case <-ctx.Done():
-			return fmt.Errorf("delete topic %v: %w: %w", name, smq.ErrTimeout, ctx.Err())
+			return fmt.Errorf("a change of it is under way: %w: %w", smq.ErrTimeout, ctx.Err())
 		}
 	}
 	l.mu.Lock()

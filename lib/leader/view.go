@@ -194,7 +194,7 @@ func (v *view) choose(w wish, replicas int) (owner layout.Member, followers []la
 		b, ok = layout.ChooseOwner(candidates, "", "")
 	}
 	if !ok {
-		return layout.Member{}, nil, fmt.Errorf("%w: none of %d brokers takes segments", smq.ErrUnavailable, len(candidates))
+		return layout.Member{}, nil, fmt.Errorf("%w: of %s none takes segments", smq.ErrUnavailable, smq.Count(len(candidates), "broker"))
 	}
 	g := v.given[b.ID]
 	v.given[b.ID] = gift{g.segments + 1, g.load.Add(w.load)}

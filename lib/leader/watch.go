@@ -67,12 +67,12 @@ func (l *Leader) newWatcher(req *smqpb.WatchRequest, stream grpc.ServerStreaming
 	var err error
 	if ns := req.GetNamespace(); ns != "" {
 		if _, err = smq.ParseTopic(ns + "/x"); err != nil {
-			return nil, fmt.Errorf("watch namespace %q: %w", ns, err)
+			return nil, fmt.Errorf("namespace %q: %w", ns, err)
 		}
 	}
 	if name := req.GetTopic(); name != "" {
 		if w.topic, err = smq.ParseTopic(name); err != nil {
-			return nil, fmt.Errorf("watch topic %q: %w", name, err)
+			return nil, fmt.Errorf("topic %q: %w", name, err)
 		}
 	}
 	if req.GetEventsSinceMs() == 0 {

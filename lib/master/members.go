@@ -231,8 +231,8 @@ func (m *Master) spare(ctx context.Context, target *smqpb.MasterInfo, force bool
 				away = append(away, v.GetId())
 			}
 		}
-		return fmt.Errorf("%w: %d of the %d masters left are needed, and these do not answer: %s; start or remove them first",
-			smq.ErrConflict, after.majority(), after.voters, strings.Join(away, ", "))
+		return fmt.Errorf("%w: %d of the %s left are needed, and these do not answer: %s; start or remove them first",
+			smq.ErrConflict, after.majority(), smq.Count(after.voters, "master"), strings.Join(away, ", "))
 	case after.margin() == 0 && before.margin() > 0 && !force:
 		return fmt.Errorf("%w: of the %d masters left none could be lost; add another one first, or use --force", smq.ErrConflict, after.voters)
 	}

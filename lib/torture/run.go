@@ -89,7 +89,7 @@ func (r *run) run(ctx context.Context) (Verified, error) {
 	if err != nil {
 		return Verified{}, err
 	}
-	r.Tell("%d masters and %d brokers work on %s; torturing them for %v with seed %d", r.Masters, r.Brokers, r.cluster.store.direct, r.Duration, r.Seed)
+	r.Tell("%s and %s work on %s; torturing them for %v with seed %d", smq.Count(r.Masters, "master"), smq.Count(r.Brokers, "broker"), r.cluster.store.direct, r.Duration, r.Seed)
 	if err := r.torture(ctx, observer); err != nil {
 		return Verified{}, err
 	}
@@ -267,8 +267,8 @@ func (r *run) tellProgress(ctx context.Context) <-chan struct{} {
 			for _, n := range s.Acked {
 				acked += n
 			}
-			r.Tell("%ds: %d sent, %d acked, %d failed, %d read; %d faults; longest outage %dms; %d violations, %d in doubt",
-				r.recorder.now()/1e6, s.Sent, acked, s.NotStored+s.Unknown, s.Read, faults, s.Outage.Length()/1000, violations, doubts)
+			r.Tell("%ds: %d sent, %d acked, %d failed, %d read; %s; longest outage %dms; %s, %d in doubt",
+				r.recorder.now()/1e6, s.Sent, acked, s.NotStored+s.Unknown, s.Read, smq.Count(faults, "fault"), s.Outage.Length()/1000, smq.Count(violations, "violation"), doubts)
 		}
 	}()
 	return done

@@ -9,6 +9,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"github.com/seaweedmq/smq/lib/smq"
 	"github.com/seaweedmq/smq/lib/smqpb"
 )
 
@@ -115,7 +116,7 @@ func askDrain(m *Model, b *smqpb.BrokerInfo) {
 	}
 	m.confirm(&dialog{
 		question: "Drain " + what + "?",
-		detail:   fmt.Sprintf("It hands over %s, and leaves the cluster: its process ends.", plural(b.GetLoad().GetSegments(), "segment")),
+		detail:   fmt.Sprintf("It hands over %s, and leaves the cluster: its process ends.", smq.Count(b.GetLoad().GetSegments(), "segment")),
 		doing:    "drain " + what,
 		done:     what + " is draining",
 		act:      func(ctx context.Context) error { return m.o.Backend.DrainBroker(ctx, b.GetId()) },

@@ -7,6 +7,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"github.com/seaweedmq/smq/lib/smq"
 	"github.com/seaweedmq/smq/lib/smqpb"
 )
 
@@ -233,7 +234,7 @@ func (s *eventScreen) view(m *Model, w, _ int) []string {
 		lines = append(lines, fact(m, "sealed", sealedFacts(e, sealed)))
 	}
 	for _, opened := range e.GetOpened() {
-		lines = append(lines, fact(m, "opened", fmt.Sprintf("segment %d %s on %s, %s", opened.GetId(), ranged(opened.GetLo(), opened.GetHi()), d.owner(opened), plural(len(opened.GetReplicas()), "follower"))))
+		lines = append(lines, fact(m, "opened", fmt.Sprintf("segment %d %s on %s, %s", opened.GetId(), ranged(opened.GetLo(), opened.GetHi()), d.owner(opened), smq.Count(len(opened.GetReplicas()), "follower"))))
 	}
 	for i := range lines {
 		lines[i] = truncated(lines[i], w, m.theme)

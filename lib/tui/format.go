@@ -89,14 +89,6 @@ func ago(nowMS, ms int64) string {
 	return span(time.Duration(nowMS-ms) * time.Millisecond)
 }
 
-// plural is a number of things in words.
-func plural[T int | int32 | uint64](n T, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
-}
-
 // ranged is the partitions of a segment.
 func ranged(lo, hi int32) string { return smq.Range{Lo: lo, Hi: hi}.String() }
 

@@ -9,6 +9,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/seaweedmq/smq/lib/smq"
 	"github.com/seaweedmq/smq/lib/smqpb"
 )
 
@@ -315,7 +316,7 @@ func (m *Model) status() string {
 	state, r := m.condition()
 	facts := []string{"smq"}
 	if c := d.cluster; c != nil {
-		facts = append(facts, short(c.GetClusterId()), plural(len(c.GetBrokers()), "broker"))
+		facts = append(facts, short(c.GetClusterId()), smq.Count(len(c.GetBrokers()), "broker"))
 		leader := "no leader"
 		if id := c.GetLeader().GetBroker(); id != "" {
 			leader = "led by " + d.address(id)

@@ -8,6 +8,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"github.com/seaweedmq/smq/lib/smq"
 	"github.com/seaweedmq/smq/lib/smqpb"
 )
 
@@ -81,7 +82,7 @@ func (s *segmentScreen) facts(m *Model, live *liveSegment) []string {
 		owner += " (" + short(live.GetOwner()) + ")"
 	}
 	lines := []string{
-		fact(m, "range", fmt.Sprintf("%s, %s", ranged(live.GetLo(), live.GetHi()), plural(live.GetHi()-live.GetLo(), "partition"))),
+		fact(m, "range", fmt.Sprintf("%s, %s", ranged(live.GetLo(), live.GetHi()), smq.Count(live.GetHi()-live.GetLo(), "partition"))),
 		fact(m, "owner", owner),
 	}
 	var followers []string

@@ -1,17 +1,22 @@
 package tui
 
-import "strings"
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
 
 // column is a column of a table.
 type column struct {
 	head  string
-	width int // at least
-	flex  int // its share of the columns that are left over; 0: none
+	width int // at least; more where there is room and its texts need it
+	flex  int // its share of the columns that are left over then; 0: none
 	right bool
 	rank  int // where there is no room, the columns of the highest rank go first; 0: never
 	cell  func(row int) (string, role)
 	// draw is for cells that are drawn anew for their width; nil: cell.
 	draw func(row, width int) string
+	want int // what its texts need; arrange sets it
 }
 
 // table is rows, one of which is selected, of which those are drawn that are in
@@ -19,6 +24,9 @@ type column struct {
 type table struct {
 	cursor, offset int
 	page           int // rows in sight, when it was drawn last
+	// widest is the longest text of each column that has been in sight. It never
+	// shrinks, so that columns do not jump about as rows pass by.
+	widest []int
 }
 
 // key moves the selection; false: the key is none of the table's.
@@ -56,12 +64,30 @@ func (t *table) view(th *theme, columns []column, rows, w, h int) []string {
 	t.clamp(rows)
 	t.page = max(h-1, 1)
 	t.offset = max(min(t.offset, t.cursor, rows-t.page), t.cursor-t.page+1, 0)
-	shown := arrange(columns, w-2)
+	t.measure(th, columns, rows)
+	shown := arrange(columns, t.widest, w-2)
 	lines := []string{th.paint(head, "  "+t.heads(th, shown))}
 	for row := t.offset; row < min(rows, t.offset+h-1); row++ {
 		lines = append(lines, t.row(th, shown, row))
 	}
 	return lines
+}
+
+// measure looks how wide the texts in sight are.
+func (t *table) measure(th *theme, columns []column, rows int) {
+	if len(t.widest) != len(columns) {
+		t.widest = make([]int, len(columns))
+	}
+	for i, c := range columns {
+		t.widest[i] = max(t.widest[i], width(c.head))
+		if c.draw != nil {
+			continue
+		}
+		for row := t.offset; row < min(rows, t.offset+t.page); row++ {
+			text, _ := c.cell(row)
+			t.widest[i] = max(t.widest[i], width(th.clean(text)))
+		}
+	}
 }
 
 func (t *table) heads(th *theme, shown []column) string {
@@ -94,9 +120,13 @@ func (t *table) row(th *theme, shown []column, row int) string {
 }
 
 // arrange picks the columns for which there is room, two spaces apart, and sets
-// their widths.
-func arrange(columns []column, w int) []column {
-	shown := append([]column(nil), columns...)
+// their widths. What is left over goes first to texts that would be cut off, and
+// of those first to the columns that would be the last to go.
+func arrange(columns []column, widest []int, w int) []column {
+	shown := slices.Clone(columns)
+	for i := range shown {
+		shown[i].want = widest[i]
+	}
 	for total(shown) > w {
 		worst := 0
 		for i, c := range shown {
@@ -109,7 +139,17 @@ func arrange(columns []column, w int) []column {
 		}
 		shown = append(shown[:worst], shown[worst+1:]...)
 	}
-	spare, shares := w-total(shown), 0
+	spare := w - total(shown)
+	needy := make([]*column, len(shown))
+	for i := range shown {
+		needy[i] = &shown[i]
+	}
+	slices.SortStableFunc(needy, func(a, b *column) int { return cmp.Compare(a.rank, b.rank) })
+	for _, c := range needy {
+		more := max(min(c.want-c.width, spare), 0)
+		c.width, spare = c.width+more, spare-more
+	}
+	shares := 0
 	for _, c := range shown {
 		shares += c.flex
 	}

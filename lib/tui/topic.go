@@ -8,6 +8,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"github.com/seaweedmq/smq/lib/smq"
 	"github.com/seaweedmq/smq/lib/smqpb"
 )
 
@@ -25,7 +26,7 @@ func (s *topicScreen) title(m *Model) string {
 	if d == nil || d.TopicDetail == nil || d.GetMissing() {
 		return s.topic
 	}
-	return strings.Join([]string{s.topic, plural(d.GetConfig().GetPartitions(), "partition"), plural(len(d.GetLayout().GetSegments()), "segment"),
+	return strings.Join([]string{s.topic, smq.Count(d.GetConfig().GetPartitions(), "partition"), smq.Count(len(d.GetLayout().GetSegments()), "segment"),
 		fmt.Sprintf("version %d (%s)", d.GetLayout().GetVersion(), orNone(d.GetLayout().GetCause()))}, " "+m.theme.dot+" ")
 }
 
@@ -41,7 +42,7 @@ func scaling(s *smqpb.Scaling) string {
 	if s.GetSplitMessagesPerSecond() > 0 {
 		above = append(above, round(s.GetSplitMessagesPerSecond())+" msg/s")
 	}
-	return fmt.Sprintf("scaling auto: splits above %s, %d to %d segments", strings.Join(above, " or "), s.GetMinSegments(), s.GetMaxSegments())
+	return fmt.Sprintf("scaling auto: splits above %s, %d to %s", strings.Join(above, " or "), s.GetMinSegments(), smq.Count(s.GetMaxSegments(), "segment"))
 }
 
 func (s *topicScreen) hints(*Model) string {
@@ -236,7 +237,7 @@ func (s *topicScreen) story(m *Model, d *detail, w int) []string {
 		lines = append(lines, eventLines(m, e, w)...)
 	}
 	if len(rolls) > 0 {
-		text := plural(len(rolls), "roll") + " besides, the last one at " + m.clock(rolls[0].GetCreatedMs())
+		text := smq.Count(len(rolls), "roll") + " besides, the last one at " + m.clock(rolls[0].GetCreatedMs())
 		lines = append(lines, th.paint(faint, th.cut(text, w)))
 	}
 	return lines

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/seaweedmq/smq/lib/smq"
 )
 
 // topicOrder is an order of the topics. Where two are alike, names decide.
@@ -148,7 +150,7 @@ func (s *topicsScreen) view(m *Model, w, h int) []string {
 func (s *topicsScreen) empty(m *Model) string {
 	switch {
 	case s.find != "" && len(m.data().topics) > 0:
-		return fmt.Sprintf("none of %s contains %q", plural(len(m.data().topics), "topic"), m.theme.clean(s.find))
+		return fmt.Sprintf("none of %s contains %q", smq.Count(len(m.data().topics), "topic"), m.theme.clean(s.find))
 	case !m.data().complete:
 		return "waiting for the leading broker"
 	}

@@ -360,11 +360,11 @@ func benchOutcome(ctx context.Context, r bench.Result) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case r.Failed > 0:
-		return cli.Exit(code, fmt.Errorf("%d messages were not acked: %w", r.Failed, r.FirstErr))
+		return cli.Exit(code, fmt.Errorf("%s not acked: %w", smq.Count(r.Failed, "message"), r.FirstErr))
 	case r.Unsent > 0:
-		return cli.Exit(code, fmt.Errorf("the rate was not reached: %d messages that were due were not even offered", r.Unsent))
+		return cli.Exit(code, fmt.Errorf("the rate was not reached: %s due and not even offered", smq.Count(r.Unsent, "message")))
 	case r.Missing > 0:
-		return cli.Exit(code, fmt.Errorf("%d messages that were acked were not received in time", r.Missing))
+		return cli.Exit(code, fmt.Errorf("%s acked and not received in time", smq.Count(r.Missing, "message")))
 	}
 	return nil
 }

@@ -217,10 +217,10 @@ func TestBenchOutcome(t *testing.T) {
 	}{
 		{t.Context(), bench.Result{Messages: 5}, 0, "<nil>"},
 		{interrupted, bench.Result{Messages: 5, Failed: 1}, 143, "interrupted by SIGTERM"},
-		{t.Context(), bench.Result{Messages: 5, Failed: 2, FirstErr: smq.ErrNoSpace}, cli.ExitPartly, "2 messages were not acked: no space left"},
-		{t.Context(), bench.Result{Failed: 2, FirstErr: smq.ErrNoSpace}, cli.ExitFailed, "2 messages were not acked: no space left"},
-		{t.Context(), bench.Result{Messages: 5, Unsent: 3}, cli.ExitPartly, "the rate was not reached: 3 messages that were due were not even offered"},
-		{t.Context(), bench.Result{Messages: 5, Missing: 4}, cli.ExitPartly, "4 messages that were acked were not received in time"},
+		{t.Context(), bench.Result{Messages: 5, Failed: 2, FirstErr: smq.ErrNoSpace}, cli.ExitPartly, "2 messages not acked: no space left"},
+		{t.Context(), bench.Result{Failed: 2, FirstErr: smq.ErrNoSpace}, cli.ExitFailed, "2 messages not acked: no space left"},
+		{t.Context(), bench.Result{Messages: 5, Unsent: 3}, cli.ExitPartly, "the rate was not reached: 3 messages due and not even offered"},
+		{t.Context(), bench.Result{Messages: 5, Missing: 4}, cli.ExitPartly, "4 messages acked and not received in time"},
 	} {
 		err := benchOutcome(test.ctx, test.result)
 		if got := cli.ExitCode(err, context.Cause(test.ctx)); got != test.code || fmt.Sprint(err) != test.text {

@@ -55,7 +55,7 @@ SIGINT and SIGTERM end it early; what was found so far is printed.
 func benchSub(ctx context.Context, e *cli.Env, c *client.Client, o *benchFlags, p benchPlan, most time.Duration) error {
 	return withTopic(ctx, e, c, p.topic, o, func(topic smq.Topic, config *smqpb.TopicConfig) error {
 		if o.topic == "" {
-			e.Infof("publishing %d messages to be read", p.options.Messages)
+			e.Infof("publishing %s to be read", smq.Count(p.options.Messages, "message"))
 			_, filled, err := publishTo(ctx, e, c, topic, p, nil)
 			if err == nil {
 				err = benchOutcome(ctx, filled)

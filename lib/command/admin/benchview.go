@@ -9,6 +9,7 @@ import (
 
 	"github.com/seaweedmq/smq/lib/bench"
 	"github.com/seaweedmq/smq/lib/cli"
+	"github.com/seaweedmq/smq/lib/smq"
 	"github.com/seaweedmq/smq/lib/smqpb"
 )
 
@@ -160,7 +161,7 @@ var benchColumns = cli.View[benchView]{
 
 // title says what was measured.
 func (v benchView) title() string {
-	topic := fmt.Sprintf("%s of %s, %d partitions", v.Test, v.Topic, v.Partitions)
+	topic := fmt.Sprintf("%s of %s, %s", v.Test, v.Topic, smq.Count(v.Partitions, "partition"))
 	if v.Ack == nil {
 		return topic
 	}
@@ -174,7 +175,7 @@ func (v benchView) title() string {
 	case v.InFlight > 0:
 		pace = fmt.Sprintf("%d under way", v.InFlight)
 	}
-	return fmt.Sprintf("%s, %d B a message, %s, %d %s", topic, v.Size, pace, v.Producers, plural("producer", v.Producers))
+	return fmt.Sprintf("%s, %d B a message, %s, %s", topic, v.Size, pace, smq.Count(v.Producers, "producer"))
 }
 
 // namedLatency is a row of the table of latencies.

@@ -148,13 +148,13 @@ func drain(ctx context.Context, e *cli.Env, c *client.Client, name string, wait 
 			e.Infof("broker %s has handed over its segments", id)
 			return nil
 		case !wait:
-			e.Infof("broker %s is draining, %d segments are left", id, left)
+			e.Infof("broker %s is draining, %s left", id, smq.Count(left, "segment"))
 			return nil
 		}
 		select {
 		case <-time.After(drainPoll):
 		case <-ctx.Done():
-			return fmt.Errorf("drain broker %s: %d segments are left: %w", id, left, context.Cause(ctx))
+			return fmt.Errorf("drain broker %s: %s left: %w", id, smq.Count(left, "segment"), context.Cause(ctx))
 		}
 	}
 }

@@ -206,7 +206,7 @@ func (d *demo) verify(ctx context.Context) error {
 		if len(v.Problems) > 0 {
 			return fmt.Errorf("topic %s: %w: %s", topic, smq.ErrCorrupt, v.Problems[0])
 		}
-		if err := d.say("verified what is stored of topic %s: %d messages in %d segments, checksums, chain of hashes and offsets are right", topic, v.Messages, v.Segments); err != nil {
+		if err := d.say("verified what is stored of topic %s: %s in %s, checksums, chain of hashes and offsets are right", topic, smq.Count(v.Messages, "message"), smq.Count(v.Segments, "segment")); err != nil {
 			return err
 		}
 	}

@@ -116,7 +116,7 @@ func (d *demo) owner(ctx context.Context) (*smqpb.Segment, error) {
 	if segments := t.GetLayout().GetSegments(); len(segments) == 1 {
 		return segments[0], nil
 	}
-	return nil, fmt.Errorf("%w: topic %s has %d live segments", smq.ErrConflict, numberTopic, len(t.GetLayout().GetSegments()))
+	return nil, fmt.Errorf("%w: topic %s has %s", smq.ErrConflict, numberTopic, smq.Count(len(t.GetLayout().GetSegments()), "live segment"))
 }
 
 func (d *demo) tellSuccessor(ctx context.Context, pause time.Duration) error {

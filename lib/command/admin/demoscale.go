@@ -186,7 +186,7 @@ func (d *demo) checkFlood(ctx context.Context, n int) error {
 		return err
 	}
 	if count != n {
-		return fmt.Errorf("%w: %d messages came back of %d", smq.ErrCorrupt, count, n)
+		return fmt.Errorf("%w: %s came back of %d", smq.ErrCorrupt, smq.Count(count, "message"), n)
 	}
 	return d.say("read the flood back: all %d messages, each once, in order for every key", n)
 }

@@ -192,7 +192,7 @@ var describedColumns = cli.View[describedView]{
 		{Header: "KEY", Cell: func(v describedView) string { return v.Key }},
 		{Header: "CREATED", Cell: func(v describedView) string { return when(v.CreatedMS) }},
 		{Header: "LAYOUT", Cell: func(v describedView) string {
-			return fmt.Sprintf("version %d (%s), %d live segments", v.LayoutVersion, v.LayoutCause, v.LiveSegments)
+			return fmt.Sprintf("version %d (%s), %s", v.LayoutVersion, v.LayoutCause, smq.Count(v.LiveSegments, "live segment"))
 		}, Raw: func(v describedView) []string {
 			return []string{number(v.LayoutVersion), v.LayoutCause, number(v.LiveSegments)}
 		}},

@@ -245,7 +245,7 @@ func verify(ctx context.Context, e *cli.Env, topic smq.Topic, storeURL string) e
 	done, err := catalog.Verify(ctx, st, topic, func(r seglog.Report) {
 		read.Add(int64(r.Bytes))
 		if e.Flags.Verbose {
-			e.Infof("%v: %d chunks, %d messages, %d problems", r.Ident, r.Chunks, r.Messages, len(r.Problems))
+			e.Infof("%v: %s, %s, %s", r.Ident, smq.Count(r.Chunks, "chunk"), smq.Count(r.Messages, "message"), smq.Count(len(r.Problems), "problem"))
 		}
 	})
 	progress.Stop()
@@ -276,7 +276,7 @@ func printVerification(e *cli.Env, view verificationView) error {
 		return nil
 	})
 	if err == nil && len(view.Problems) > 0 {
-		err = fmt.Errorf("topic %s: %w: %d problems", view.Topic, smq.ErrCorrupt, len(view.Problems))
+		err = fmt.Errorf("topic %s: %w: %s", view.Topic, smq.ErrCorrupt, smq.Count(len(view.Problems), "problem"))
 	}
 	return err
 }

@@ -117,7 +117,7 @@ func alterTopics(ctx context.Context, e *cli.Env, c *client.Client, topics []smq
 func describeConfig(c *smqpb.TopicConfig) string {
 	replicas := "replicas by default"
 	if n := c.GetReplicas(); n > 0 {
-		replicas = fmt.Sprintf("%d replicas", n)
+		replicas = smq.Count(n, "replica")
 	}
 	return "scaling " + describeScaling(c.GetScaling()) + "; " + replicas
 }
@@ -136,10 +136,10 @@ func describeScaling(s *smqpb.Scaling) string {
 		parts = append(parts, "split above "+messageRate(n))
 	}
 	if n := s.GetMinSegments(); n > 0 {
-		parts = append(parts, fmt.Sprintf("at least %d %s", n, plural("segment", int(n))))
+		parts = append(parts, "at least "+smq.Count(n, "segment"))
 	}
 	if n := s.GetMaxSegments(); n > 0 {
-		parts = append(parts, fmt.Sprintf("at most %d %s", n, plural("segment", int(n))))
+		parts = append(parts, "at most "+smq.Count(n, "segment"))
 	}
 	if ms := s.GetCoolDownMs(); ms > 0 {
 		parts = append(parts, fmt.Sprintf("cool-down %v", time.Duration(ms)*time.Millisecond))

@@ -112,7 +112,11 @@ func reshape(cmd *cobra.Command, e *cli.Env, args []string, wait bool,
 			return err
 		}
 		from, to := replaced(before, after)
-		e.Infof("%s %s of topic %s replaced by %s (layout version %d)", plural("segment", len(from)), listSegments(from), topic, listSegments(to), after.GetVersion())
+		word := "segment"
+		if len(from) > 1 {
+			word += "s"
+		}
+		e.Infof("%s %s of topic %s replaced by %s (layout version %d)", word, listSegments(from), topic, listSegments(to), after.GetVersion())
 		if !wait {
 			return nil
 		}
@@ -217,11 +221,4 @@ func listSegments(segments []segmentRef) string {
 		texts = append(texts, fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(texts, ", ")
-}
-
-func plural(word string, n int) string {
-	if n == 1 {
-		return word
-	}
-	return word + "s"
 }

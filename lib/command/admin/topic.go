@@ -104,7 +104,7 @@ func createTopic(ctx context.Context, e *cli.Env, c *client.Client, topic smq.To
 	if err != nil {
 		return err
 	}
-	e.Infof("created topic %s with %d partitions", topic, config.GetPartitions())
+	e.Infof("created topic %s with %s", topic, smq.Count(config.GetPartitions(), "partition"))
 	return nil
 }
 
@@ -243,7 +243,7 @@ func deleteTopic(ctx context.Context, e *cli.Env, c *client.Client, topic smq.To
 		return connect.NoTopic(err, topic)
 	}
 	if !confirmed {
-		question := fmt.Sprintf("Delete topic %s (%d partitions) with all its messages? Type its name: ", topic, d.GetConfig().GetPartitions())
+		question := fmt.Sprintf("Delete topic %s (%s) with all its messages? Type its name: ", topic, smq.Count(d.GetConfig().GetPartitions(), "partition"))
 		if confirm, err = ask(ctx, e, question); err != nil {
 			return err
 		}

@@ -260,7 +260,7 @@ var tortureColumns = cli.View[torture.Report]{
 			return fmt.Sprintf("%d by readers, %d in the end, %d stored", r.Read, r.Kept, r.Verified.Messages)
 		}},
 		{Header: "LINEARIZABILITY", Cell: func(r torture.Report) string {
-			return fmt.Sprintf("%d operations, %d partitions undecided", r.Linear, len(r.Undecided))
+			return fmt.Sprintf("%s, %s undecided", smq.Count(r.Linear, "operation"), smq.Count(len(r.Undecided), "partition"))
 		}},
 		{Header: "FAULTS", Cell: func(r torture.Report) string { return describeCounts(r.Faults) }},
 		{Header: "CHANGES", Cell: func(r torture.Report) string { return describeCounts(r.Verified.Changes) }},
@@ -312,7 +312,7 @@ func printTorture(e *cli.Env, r torture.Report) error {
 		return nil
 	})
 	if err == nil && r.Violations.Count() > 0 {
-		err = cli.Exit(cli.ExitFailed, fmt.Errorf("torture: %d violations; the history is %s", r.Violations.Count(), r.History))
+		err = cli.Exit(cli.ExitFailed, fmt.Errorf("torture: %s; the history is %s", smq.Count(r.Violations.Count(), "violation"), r.History))
 	}
 	return err
 }

@@ -164,7 +164,7 @@ func dataDir(e *cli.Env, given string) (string, error) {
 
 // announce tells where to point commands.
 func announce(e *cli.Env, c *local.Cluster, data string) {
-	e.Infof("a cluster of %d brokers is up; messages are kept in %s, the rest in %s", len(c.Brokers), c.Master.Info().GetStore(), data)
+	e.Infof("a cluster of %s is up; messages are kept in %s, the rest in %s", smq.Count(len(c.Brokers), "broker"), c.Master.Info().GetStore(), data)
 	if c.Address == cli.DefaultMaster {
 		e.Infof("smq-pub, smq-sub and smq-admin find it by themselves")
 	} else {

@@ -49,7 +49,7 @@ func WarnOfPartitions(ctx context.Context, e *cli.Env, c *client.Client, topic s
 		return // whatever uses the topic will tell
 	}
 	if n := d.GetConfig().GetPartitions(); n != wanted {
-		e.Warnf("topic %s was there already, with %d partitions, not %d", topic, n, wanted)
+		e.Warnf("topic %s was there already, with %s, not %d", topic, smq.Count(n, "partition"), wanted)
 	}
 }
 

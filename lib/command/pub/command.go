@@ -202,7 +202,7 @@ func deliver(ctx context.Context, e *cli.Env, p *pump, inputs []input, progress 
 	t, failure := p.tally.state()
 	e.Infof("%s", t.line(time.Since(started)))
 	if n := unfinished(p.source); n > 0 && ctx.Err() != nil {
-		e.Warnf("%d bytes of an unfinished message were read and not sent", n)
+		e.Warnf("%s of an unfinished message read and not sent", smq.Count(n, "byte"))
 	}
 	return verdict(t, context.Cause(ctx), inputErr, failure, closeErr)
 }
@@ -223,6 +223,15 @@ func unfinished(s source) int {
 	return 0
 }
 
+// notAcked says how many of the messages sent are not acked.
+func notAcked(lost, sent int64) string {
+	be := "are"
+	if lost == 1 {
+		be = "is"
+	}
+	return fmt.Sprintf("%d of %s %s not acked", lost, smq.Count(sent, "message"), be)
+}
+
 // verdict is what the command ends with: nil only if all that was to be
 // published is acked. A signal comes first, then what is wrong with the input,
 // then what the publisher failed with.
@@ -230,7 +239,7 @@ func verdict(t totals, signal, input, failure, closing error) error {
 	lost := t.sent - t.acked
 	if signal != nil {
 		if lost > 0 {
-			return cli.Exit(cli.ExitCode(signal, signal), fmt.Errorf("%w: %d of %d messages are not acked", signal, lost, t.sent))
+			return cli.Exit(cli.ExitCode(signal, signal), fmt.Errorf("%w: %s", signal, notAcked(lost, t.sent)))
 		}
 		return signal
 	}
@@ -238,11 +247,11 @@ func verdict(t totals, signal, input, failure, closing error) error {
 	if err == nil && failure != nil {
 		err = failure
 		if t.failed > 0 {
-			err = fmt.Errorf("%d of %d messages are not acked: %w", lost, t.sent, failure)
+			err = fmt.Errorf("%s: %w", notAcked(lost, t.sent), failure)
 		}
 	}
 	if err == nil && (closing != nil || lost > 0) {
-		err = fmt.Errorf("%d of %d messages are not acked: %w", lost, t.sent, errors.Join(closing))
+		err = fmt.Errorf("%s: %w", notAcked(lost, t.sent), errors.Join(closing))
 	}
 	switch {
 	case err == nil:
