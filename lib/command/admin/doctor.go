@@ -274,7 +274,11 @@ func (x examination) judgeMasters() []finding {
 	case len(x.masters) == 1:
 		found = append(found, finding{check, note, "there is one master, at " + x.info.GetLeadingMaster(), "while it is down no broker can join and none is replaced; three masters (--peers) survive the loss of one"})
 	default:
-		found = append(found, finding{check, ok, fmt.Sprintf("%d of %s answer, %s leads", up, smq.Count(len(x.masters), "master"), x.info.GetLeadingMaster()), ""})
+		answer := "answer"
+		if up == 1 {
+			answer = "answers"
+		}
+		found = append(found, finding{check, ok, fmt.Sprintf("%s %s, %s leads", smq.Count(up, "master"), answer, x.info.GetLeadingMaster()), ""})
 	}
 	return found
 }

@@ -202,7 +202,11 @@ func deliver(ctx context.Context, e *cli.Env, p *pump, inputs []input, progress 
 	t, failure := p.tally.state()
 	e.Infof("%s", t.line(time.Since(started)))
 	if n := unfinished(p.source); n > 0 && ctx.Err() != nil {
-		e.Warnf("%s of an unfinished message read and not sent", smq.Count(n, "byte"))
+		be := "were"
+		if n == 1 {
+			be = "was"
+		}
+		e.Warnf("%s of an unfinished message %s read and not sent", smq.Count(n, "byte"), be)
 	}
 	return verdict(t, context.Cause(ctx), inputErr, failure, closeErr)
 }

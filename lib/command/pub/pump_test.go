@@ -288,7 +288,7 @@ func TestSignalFlushesWhatWasRead(t *testing.T) {
 	if code := cli.ExitCode(err, context.Cause(ctx)); code != 130 || s.fake.values() != "a b" {
 		t.Errorf("exit code %d (%v), published %s", code, err, s.fake.values())
 	}
-	if got := s.errOut.String(); !strings.Contains(got, "sent 2, acked 2, failed 0") || !strings.Contains(got, "4 bytes of an unfinished message read and not sent") {
+	if got := s.errOut.String(); !strings.Contains(got, "sent 2, acked 2, failed 0") || !strings.Contains(got, "4 bytes of an unfinished message were read and not sent") {
 		t.Errorf("stderr %q", got)
 	}
 }
