@@ -11,6 +11,9 @@ import (
 const (
 	clusterEvery   = time.Second // between two questions to the masters
 	clusterTimeout = time.Second
+	// clusterOld is when what the masters told is too old to be told again before
+	// they have been asked.
+	clusterOld = 5 * time.Second
 )
 
 // clusterCache is the cluster as the masters told it last, for all watchers.
@@ -21,28 +24,31 @@ type clusterCache struct {
 }
 
 // clusterInfo is the cluster as the masters see it, and as the leader does while
-// they cannot be asked. It waits for them at first only.
+// they cannot be asked. It waits for them only when nobody has asked for a while.
 func (l *Leader) clusterInfo(ctx context.Context) *smqpb.ClusterInfo {
 	c := &l.cluster
 	c.mu.Lock()
-	info, due := c.info, l.Cluster != nil && time.Since(c.asked) >= clusterEvery
+	due, idle := false, false
+	if l.Cluster != nil {
+		since := time.Since(c.asked)
+		due, idle = since >= clusterEvery, since >= clusterOld
+	}
 	if due {
 		c.asked = time.Now()
 	}
 	c.mu.Unlock()
 	switch {
-	case due && info == nil:
+	case idle:
 		l.askMasters(ctx)
-		c.mu.Lock()
-		info = c.info
-		c.mu.Unlock()
 	case due:
 		l.tasks.Go(l.askMasters)
 	}
-	if info == nil {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.info == nil {
 		return l.ownView()
 	}
-	return info
+	return c.info
 }
 
 func (l *Leader) askMasters(ctx context.Context) {

@@ -352,6 +352,29 @@ func TestWatchTheMasters(t *testing.T) {
 	})
 }
 
+// A watcher that comes after a long time without any is not told how the cluster
+// was then.
+func TestALateWatcherIsNotToldOldNews(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, "a")
+		b.leader = leader.Start(leader.Config{
+			Store: b.st.Handle(), Self: id("self"), Term: 1, Brokers: b.brokers(), Peer: b.peer,
+			Cluster: func(context.Context) (*smqpb.ClusterInfo, error) {
+				return &smqpb.ClusterInfo{LeadingMaster: time.Now().Format(time.TimeOnly)}, nil
+			},
+		})
+		for range 2 {
+			w := b.watch(&smqpb.WatchRequest{Brokers: true})
+			if told := w.snapshot(t)[0].GetCluster().GetLeadingMaster(); told != time.Now().Format(time.TimeOnly) {
+				t.Errorf("at %s it is told how the cluster was at %s", time.Now().Format(time.TimeOnly), told)
+			}
+			w.stop()
+			w.ended(t)
+			<-time.After(time.Minute)
+		}
+	})
+}
+
 func TestAWatchEndsWithTheLead(t *testing.T) {
 	for name, end := range map[string]func(b *bed){
 		"stopped": func(b *bed) { b.leader.Stop() },

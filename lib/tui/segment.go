@@ -79,7 +79,7 @@ func (s *segmentScreen) facts(m *Model, live *liveSegment) []string {
 	part := d.part(live.load)
 	owner := m.data().owner(live.Segment)
 	if live.GetOwner() != "" {
-		owner += " (" + short(live.GetOwner()) + ")"
+		owner = m.data().named(owner, live.GetOwner())
 	}
 	lines := []string{
 		fact(m, "range", fmt.Sprintf("%s, %s", ranged(live.GetLo(), live.GetHi()), smq.Count(live.GetHi()-live.GetLo(), "partition"))),
@@ -87,7 +87,7 @@ func (s *segmentScreen) facts(m *Model, live *liveSegment) []string {
 	}
 	var followers []string
 	for _, r := range live.GetReplicas() {
-		followers = append(followers, fmt.Sprintf("%s (%s)", r.GetAddress(), short(r.GetBroker())))
+		followers = append(followers, m.data().named(r.GetAddress(), r.GetBroker()))
 	}
 	lines = append(lines, fact(m, "followers", orNone(strings.Join(followers, ", "))))
 	lines = append(lines, predecessors(m, live.Segment)...)

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -174,4 +175,59 @@ func (s *state) owner(segment *smqpb.Segment) string {
 		return segment.GetOwnerAddress()
 	}
 	return s.address(segment.GetOwner())
+}
+
+// presence is what is amiss with a broker that a layout names, empty when it is
+// well or not known: a segment that nobody uses keeps the brokers that it was
+// given, also those that have gone since.
+func (s *state) presence(id string) string {
+	b := s.broker(id)
+	switch {
+	case id == "" || s.cluster == nil:
+		return ""
+	case b == nil:
+		return "gone"
+	case b.GetSilent():
+		return "silent"
+	case b.GetDraining():
+		return "draining"
+	}
+	return ""
+}
+
+// marked is a broker's name with what is amiss with it.
+func (s *state) marked(name, id string) (string, role) {
+	switch what := s.presence(id); what {
+	case "":
+		return name, normal
+	case "draining":
+		return name + " (" + what + ")", warning
+	default:
+		return name + " (" + what + ")", alarm
+	}
+}
+
+// named is a broker's address with the beginning of its id, and what is amiss
+// with it.
+func (s *state) named(address, id string) string {
+	if what := s.presence(id); what != "" {
+		return address + " (" + short(id) + ", " + what + ")"
+	}
+	return address + " (" + short(id) + ")"
+}
+
+// followers is how many a segment has: those that are left of those that it was
+// given.
+func (s *state) followers(segment *smqpb.Segment) (string, role) {
+	all := len(segment.GetReplicas())
+	left := all
+	for _, r := range segment.GetReplicas() {
+		if s.presence(r.GetBroker()) == "gone" {
+			left--
+		}
+	}
+	if left < all {
+		return fmt.Sprintf("%d/%d", left, all), alarm
+	}
+	return fmt.Sprint(all), normal
 }

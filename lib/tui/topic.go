@@ -191,9 +191,9 @@ func (s *topicScreen) columns(m *Model, d *detail) []column {
 			if segment(i).GetOwner() == "" {
 				return data.owner(segment(i).Segment), warning
 			}
-			return data.owner(segment(i).Segment), normal
+			return data.marked(data.owner(segment(i).Segment), segment(i).GetOwner())
 		}},
-		{head: "FOLL", width: 4, right: true, rank: 4, cell: func(i int) (string, role) { return fmt.Sprint(len(segment(i).GetReplicas())), normal }},
+		{head: "FOLL", width: 4, right: true, rank: 4, cell: func(i int) (string, role) { return data.followers(segment(i).Segment) }},
 		{head: "MSG/s", width: 6, right: true, rank: 2, cell: func(i int) (string, role) {
 			return rate(segment(i).load, count(segment(i).load.GetMessagesPerSecond())), normal
 		}},

@@ -38,19 +38,22 @@ type brokerView struct {
 }
 
 func viewBroker(b *smqpb.BrokerInfo, leader string) brokerView {
-	v := brokerView{
+	return brokerView{
 		ID: b.GetId(), Address: b.GetAddress(), HTTPAddress: b.GetHttpAddress(), Rack: b.GetRack(), Version: b.GetVersion(),
-		State: "ok", Leader: b.GetId() == leader, Segments: b.GetLoad().GetSegments(),
+		State: brokerState(b), Leader: b.GetId() == leader, Segments: b.GetLoad().GetSegments(),
 		MessagesPerSecond: perSecond(b.GetLoad().GetMessagesPerSecond()), BytesPerSecond: perSecond(b.GetLoad().GetBytesPerSecond()),
 		MemoryUsed: b.GetLoad().GetMemoryUsed(), MemoryLimit: b.GetLoad().GetMemoryLimit(), JoinedMS: b.GetJoinedMs(),
 	}
+}
+
+func brokerState(b *smqpb.BrokerInfo) string {
 	switch {
 	case b.GetSilent():
-		v.State = "silent"
+		return "silent"
 	case b.GetDraining():
-		v.State = "draining"
+		return "draining"
 	}
-	return v
+	return "ok"
 }
 
 var brokerColumns = cli.View[brokerView]{

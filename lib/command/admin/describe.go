@@ -35,6 +35,7 @@ type layoutSegmentView struct {
 	Hi           int32         `json:"hi"`
 	Owner        string        `json:"owner"`
 	OwnerAddress string        `json:"owner_address"`
+	OwnerState   string        `json:"owner_state"` // see presence; empty without owner
 	Followers    []replicaView `json:"followers"`
 	Load         *loadView     `json:"load"` // null: not known
 }
@@ -43,6 +44,7 @@ type layoutSegmentView struct {
 type replicaView struct {
 	Broker  string `json:"broker"`
 	Address string `json:"address"`
+	State   string `json:"state"` // see presence
 }
 
 // loadView is traffic that is taken in.
@@ -148,19 +150,53 @@ func (v *describedView) addOffsets(ctx context.Context, c *client.Client, topic 
 // loadsTimeout bounds how long a description waits for the loads.
 const loadsTimeout = 3 * time.Second
 
-// loads asks the leading broker what a topic's segments take in; nil when it
-// does not tell.
-func loads(ctx context.Context, e *cli.Env, c *client.Client, topic smq.Topic) *smqpb.TopicDetail {
+// loads asks the leading broker what a topic's segments take in, and which brokers
+// there are; nil for what it does not tell.
+func loads(ctx context.Context, e *cli.Env, c *client.Client, topic smq.Topic) (*smqpb.TopicDetail, *smqpb.ClusterInfo) {
 	ctx, cancel := context.WithTimeout(ctx, loadsTimeout)
 	defer cancel()
-	whole, err := c.Snapshot(ctx, &smqpb.WatchRequest{Topic: topic.String()})
+	whole, err := c.Snapshot(ctx, &smqpb.WatchRequest{Topic: topic.String(), Brokers: true})
 	if err != nil {
 		if !errors.Is(err, smq.ErrInvalid) { // which a leading broker is that does not know the call
 			e.Warnf("the loads of topic %s are not known: %v", topic, err)
 		}
-		return nil
+		return nil, nil
 	}
-	return whole.GetDetail()
+	return whole.GetDetail(), whole.GetCluster()
+}
+
+// presence is how a broker is that a layout names: ok, draining, silent, or gone;
+// empty when it is not known which brokers there are. A segment that nobody uses
+// keeps the brokers that it was given, until somebody does.
+func presence(cluster *smqpb.ClusterInfo, broker string) string {
+	if cluster == nil || broker == "" {
+		return ""
+	}
+	for _, b := range cluster.GetBrokers() {
+		if b.GetId() == broker {
+			return brokerState(b)
+		}
+	}
+	return "gone"
+}
+
+// marked is a broker's name with its state behind it, unless it is well.
+func marked(name, state string) string {
+	if state == "" || state == "ok" {
+		return name
+	}
+	return name + " (" + state + ")"
+}
+
+// addPresence adds how the brokers are that the layout names; nil adds nothing.
+func (v *describedView) addPresence(cluster *smqpb.ClusterInfo) {
+	for i := range v.Segments {
+		s := &v.Segments[i]
+		s.OwnerState = presence(cluster, s.Owner)
+		for j := range s.Followers {
+			s.Followers[j].State = presence(cluster, s.Followers[j].Broker)
+		}
+	}
 }
 
 // addLoads adds what the leading broker tells; nil adds nothing.
@@ -246,13 +282,20 @@ var layoutColumns = cli.View[layoutSegmentView]{
 		{Header: "SEGMENT", Cell: func(s layoutSegmentView) string { return number(s.Segment) }, Right: true},
 		{Header: "PARTITIONS", Cell: func(s layoutSegmentView) string { return smq.Range{Lo: s.Lo, Hi: s.Hi}.String() }},
 		{Header: "OWNER", Cell: func(s layoutSegmentView) string { return orNone(s.Owner) }},
-		{Header: "ADDRESS", Cell: func(s layoutSegmentView) string { return orNone(s.OwnerAddress) }},
+		{Header: "ADDRESS", Cell: func(s layoutSegmentView) string { return orNone(marked(s.OwnerAddress, s.OwnerState)) },
+			Raw: func(s layoutSegmentView) []string { return []string{orNone(s.OwnerAddress)} }},
 		{Header: "FOLLOWERS", Cell: func(s layoutSegmentView) string {
+			var names []string
+			for _, r := range s.Followers {
+				names = append(names, marked(r.Address, r.State))
+			}
+			return orNone(strings.Join(names, ", "))
+		}, Raw: func(s layoutSegmentView) []string {
 			var addresses []string
 			for _, r := range s.Followers {
 				addresses = append(addresses, r.Address)
 			}
-			return orNone(strings.Join(addresses, ","))
+			return []string{orNone(strings.Join(addresses, ","))}
 		}},
 		{Header: "MESSAGES/S", Cell: func(s layoutSegmentView) string { return s.Load.messages() }, Right: true},
 		{Header: "BYTES/S", Cell: func(s layoutSegmentView) string { return s.Load.bytes() }, Right: true},

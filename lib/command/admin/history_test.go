@@ -3,6 +3,7 @@ package admin
 import (
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -96,5 +97,54 @@ func TestTopicDescribeShowsLoads(t *testing.T) {
 	var got describedView
 	if err := json.Unmarshal([]byte(stdout), &got); err != nil || got.Load != nil || got.Scaling != nil || got.ScalingSet.MaxSegments != 16 || got.Notes == nil {
 		t.Errorf("%v, %s", err, stdout)
+	}
+}
+
+// A segment that nobody uses keeps the brokers that it was given.
+func TestTopicDescribeMarksBrokersThatAreGone(t *testing.T) {
+	s := startStub(t)
+	s.layout.Segments = append(s.layout.Segments, &smqpb.Segment{Id: 9, Lo: 64, Hi: 65})
+	s.layout.Segments[0].Replicas = []*smqpb.Replica{{Broker: "cc", Address: "c:1"}, {Broker: "aa", Address: "a:1"}}
+	s.layout.Segments[1].Owner, s.layout.Segments[1].OwnerAddress = "bb", "b:1"
+	known := &smqpb.ClusterInfo{Brokers: []*smqpb.BrokerInfo{{Id: "aa", Draining: true}, {Id: "dd"}}}
+	detail := &smqpb.TopicDetail{Config: s.config, Layout: s.layout}
+	type states struct {
+		owner     string
+		followers []string
+	}
+	for _, test := range []struct {
+		cluster *smqpb.ClusterInfo
+		want    []states
+		lines   []string
+	}{
+		{nil, []states{{"", []string{"", ""}}, {"", nil}, {"", nil}}, []string{`(?m)^ +5 .* c:1, a:1 `, `(?m)^ +6 .* b:1 `}},
+		{known, []states{{"draining", []string{"gone", "draining"}}, {"gone", nil}, {"", nil}}, []string{`(?m)^ +5 .* c:1 \(gone\), a:1 \(draining\) `, `(?m)^ +6 .* b:1 \(gone\) `, `(?m)^ +9 .* - +- +-`}},
+	} {
+		s.answerWatch(func(_ int, send func(*smqpb.WatchUpdate)) error {
+			send(&smqpb.WatchUpdate{Reset_: true, Complete: true, Cluster: test.cluster, Detail: detail})
+			return nil
+		})
+		for _, args := range [][]string{{"topic", "describe", "orders"}, {"top", "--once", "orders"}} {
+			text, _, code := s.run(t, args...)
+			for _, line := range test.lines {
+				if code != cli.ExitDone || !regexp.MustCompile(line).MatchString(text) {
+					t.Errorf("%v: code %d, no line %s in\n%s", args, code, line, text)
+				}
+			}
+			out, _, _ := s.run(t, append(args, "-o", "json")...)
+			var got describedView
+			if err := json.Unmarshal([]byte(out), &got); err != nil || len(got.Segments) != len(test.want) {
+				t.Fatalf("%v, %s", err, out)
+			}
+			for i, want := range test.want {
+				var followers []string
+				for _, f := range got.Segments[i].Followers {
+					followers = append(followers, f.State)
+				}
+				if now := got.Segments[i]; now.OwnerState != want.owner || !slices.Equal(followers, want.followers) {
+					t.Errorf("%v: segment %d: owner %q, followers %q, want %v", args, now.Segment, now.OwnerState, followers, want)
+				}
+			}
+		}
 	}
 }

@@ -32,7 +32,8 @@ type segmentView struct {
 	Hi                int32   `json:"hi"`
 	Owner             string  `json:"owner"`
 	OwnerAddress      string  `json:"owner_address"`
-	State             string  `json:"state"` // unassigned, assigned, or what the owner says: open, stuck, sealing, sealed, failed
+	OwnerState        string  `json:"owner_state"` // see presence; empty without owner
+	State             string  `json:"state"`       // unassigned, assigned, or what the owner says: open, stuck, sealing, sealed, failed
 	Chunks            uint64  `json:"chunks"`
 	Messages          uint64  `json:"messages"`
 	Bytes             uint64  `json:"bytes"`
@@ -51,7 +52,8 @@ var segmentColumns = cli.View[segmentView]{
 		{Header: "PARTITIONS", Cell: func(s segmentView) string { return smq.Range{Lo: s.Lo, Hi: s.Hi}.String() },
 			Raw: func(s segmentView) []string { return []string{number(s.Lo), number(s.Hi)} }},
 		{Header: "STATE", Cell: func(s segmentView) string { return s.State }},
-		{Header: "OWNER", Cell: func(s segmentView) string { return orNone(s.OwnerAddress) }},
+		{Header: "OWNER", Cell: func(s segmentView) string { return orNone(marked(s.OwnerAddress, s.OwnerState)) },
+			Raw: func(s segmentView) []string { return []string{orNone(s.OwnerAddress)} }},
 		{Header: "CHUNKS", Cell: func(s segmentView) string { return number(s.Chunks) }, Right: true},
 		{Header: "MESSAGES", Cell: func(s segmentView) string { return number(s.Messages) }, Right: true},
 		{Header: "BYTES", Cell: func(s segmentView) string { return cli.FormatSize(int64(s.Bytes)) }, Right: true,
@@ -115,7 +117,7 @@ func liveSegments(ctx context.Context, e *cli.Env, c *client.Client, topics []sm
 		if err != nil {
 			return nil, connect.NoTopic(err, topic)
 		}
-		all = append(all, joinLayout(d, open)...)
+		all = append(all, joinLayout(d, open, info)...)
 	}
 	slices.SortFunc(all, compareSegments)
 	return all, nil
@@ -164,7 +166,7 @@ func askSegments(ctx context.Context, c *client.Client, b *smqpb.BrokerInfo) ([]
 	for _, s := range resp.GetSegments() {
 		segments = append(segments, segmentView{
 			Topic: s.GetTopic(), TopicID: s.GetTopicId(), Segment: s.GetSegment(), Lo: s.GetLo(), Hi: s.GetHi(),
-			Owner: b.GetId(), OwnerAddress: b.GetAddress(), State: s.GetState(),
+			Owner: b.GetId(), OwnerAddress: b.GetAddress(), OwnerState: brokerState(b), State: s.GetState(),
 			Chunks: s.GetChunks(), Messages: s.GetMessages(), Bytes: s.GetBytes(), BufferedBytes: s.GetBuffered(),
 			MessagesPerSecond: perSecond(s.GetMessagesPerSecond()), BytesPerSecond: perSecond(s.GetBytesPerSecond()),
 			OldestUnstoredMs: s.GetOldestUnstoredMs(), StoreError: s.GetStoreError(),
@@ -174,12 +176,12 @@ func askSegments(ctx context.Context, c *client.Client, b *smqpb.BrokerInfo) ([]
 }
 
 // joinLayout lists a topic's live segments, with what their owners tell.
-func joinLayout(d *smqpb.DescribeTopicResponse, open []segmentView) []segmentView {
+func joinLayout(d *smqpb.DescribeTopicResponse, open []segmentView, cluster *smqpb.ClusterInfo) []segmentView {
 	var all []segmentView
 	for _, s := range d.GetLayout().GetSegments() {
 		v := segmentView{
 			Topic: d.GetConfig().GetTopic(), TopicID: d.GetConfig().GetTopicId(), Segment: s.GetId(), Lo: s.GetLo(), Hi: s.GetHi(),
-			Owner: s.GetOwner(), OwnerAddress: s.GetOwnerAddress(), State: "assigned",
+			Owner: s.GetOwner(), OwnerAddress: s.GetOwnerAddress(), OwnerState: presence(cluster, s.GetOwner()), State: "assigned",
 		}
 		if v.Owner == "" {
 			v.State = "unassigned"

@@ -23,9 +23,9 @@ func TestJoinLayout(t *testing.T) {
 	want := []segmentView{
 		open[0],
 		{Topic: "t", TopicID: "id", Segment: 6, Lo: 2, Hi: 3, State: "unassigned"},
-		{Topic: "t", TopicID: "id", Segment: 7, Lo: 3, Hi: 4, Owner: "bb", OwnerAddress: "b:1", State: "assigned"},
+		{Topic: "t", TopicID: "id", Segment: 7, Lo: 3, Hi: 4, Owner: "bb", OwnerAddress: "b:1", OwnerState: "gone", State: "assigned"},
 	}
-	got := joinLayout(d, open)
+	got := joinLayout(d, open, &smqpb.ClusterInfo{Brokers: []*smqpb.BrokerInfo{{Id: "aa"}}})
 	if len(got) != len(want) {
 		t.Fatalf("got %d segments", len(got))
 	}

@@ -177,7 +177,9 @@ func describeTopic(ctx context.Context, e *cli.Env, c *client.Client, topic smq.
 		return connect.NoTopic(err, topic)
 	}
 	view := viewDescription(d)
-	view.addLoads(loads(ctx, e, c, topic))
+	load, cluster := loads(ctx, e, c, topic)
+	view.addLoads(load)
+	view.addPresence(cluster)
 	if offsets {
 		if err := view.addOffsets(ctx, c, topic); err != nil {
 			return err

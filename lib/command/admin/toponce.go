@@ -18,7 +18,7 @@ import (
 func topOnce(ctx context.Context, e *cli.Env, topic string) error {
 	req := &smqpb.WatchRequest{Brokers: true, Topics: true, Events: true, EventsSinceMs: 1}
 	if topic != "" {
-		req = &smqpb.WatchRequest{Topic: topic}
+		req = &smqpb.WatchRequest{Topic: topic, Brokers: true}
 	}
 	return withClient(ctx, e, func(ctx context.Context, c *client.Client) error {
 		whole, err := c.Snapshot(ctx, req)
@@ -33,7 +33,7 @@ func topOnce(ctx context.Context, e *cli.Env, topic string) error {
 		case whole.GetDetail() == nil || whole.GetDetail().GetMissing():
 			return fmt.Errorf("topic %s: %w; smq-admin topic list shows those that there are", topic, smq.ErrNotFound)
 		}
-		return printTopic(e, whole.GetDetail())
+		return printTopic(e, whole.GetDetail(), whole.GetCluster())
 	})
 }
 
@@ -152,9 +152,10 @@ func inParts(e *cli.Env, parts ...func() error) error {
 }
 
 // printTopic prints a topic as topic describe does.
-func printTopic(e *cli.Env, d *smqpb.TopicDetail) error {
+func printTopic(e *cli.Env, d *smqpb.TopicDetail, cluster *smqpb.ClusterInfo) error {
 	v := viewDescription(&smqpb.DescribeTopicResponse{Config: d.GetConfig(), Layout: d.GetLayout()})
 	v.addLoads(d)
+	v.addPresence(cluster)
 	return describedColumns.One(e, v, func() error {
 		return inParts(e, func() error {
 			if err := layoutColumns.Table(e, v.Segments); err != nil {
