@@ -220,22 +220,21 @@ func TestVersions(t *testing.T) {
 	}
 	for _, limit := range []int{1, 13, 39, 40, 100} {
 		for at, more := uint64(0), true; more; {
-			var page []layout.Layout
-			var err error
-			page, more, err = catalog.Versions(ctx, st, c.Topic, c.ID, at, limit)
+			page, err := catalog.Versions(ctx, st, c.Topic, c.ID, at, limit)
 			wantErr(t, "a page", err, nil)
-			for _, l := range page {
+			more = page.More
+			for _, l := range page.Versions {
 				if at++; l.Version != at {
 					t.Fatalf("version %d in the place of %d", l.Version, at)
 				}
 			}
-			if more != (at < 40) || len(page) > limit || more && len(page) < limit {
-				t.Fatalf("pages of %d: %d versions up to %d, more: %v", limit, len(page), at, more)
+			if n := len(page.Versions); more != (at < 40) || n > limit || more && n < limit || page.Damaged != nil {
+				t.Fatalf("pages of %d: %d versions up to %d, more: %v, damaged: %v", limit, n, at, more, page.Damaged)
 			}
 		}
 	}
-	if page, more, err := catalog.Versions(ctx, st, c.Topic, c.ID, 50, 5); len(page) != 0 || more || err != nil {
-		t.Fatalf("behind the last: %v, %v, %v", page, more, err)
+	if page, err := catalog.Versions(ctx, st, c.Topic, c.ID, 50, 5); len(page.Versions) != 0 || page.More || err != nil {
+		t.Fatalf("behind the last: %v, %v", page, err)
 	}
 	err := catalog.WriteVersion(ctx, st, c.Topic, c.ID, all[38])
 	wantErr(t, "an older one again", err, smq.ErrConflict)

@@ -143,7 +143,7 @@ func Read(ctx context.Context, st store.Store, topic smq.Topic) (Entry, error) {
 	}
 	e, err := decode(topic, data)
 	if err != nil {
-		return Entry{}, fmt.Errorf("read the configuration of topic %v: %w", topic, err)
+		return Entry{}, fmt.Errorf("configuration of topic %v, %s: %w", topic, configPath(topic), err)
 	}
 	e.version = version
 	return e, nil

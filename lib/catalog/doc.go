@@ -19,4 +19,10 @@
 // A layout version is created if absent, so of several leaders one writes it,
 // and WriteVersion tells which. The first version may be missing: a topic
 // exists as soon as its configuration does.
+//
+// # Damage
+//
+// A file that is there and cannot be understood is damage to one topic (see
+// IsDamage): its error names the file, and whoever goes through all topics goes
+// on with the next.
 package catalog

@@ -55,45 +55,53 @@ func fill(t *testing.T, st store.Store, id seglog.Ident, preds []seglog.Seal) se
 	return seal
 }
 
-// TestVerify builds a topic of two sealed segments and a live one, then one
-// whose second segment forgot the first: its offsets start over.
+// rolled makes a topic of two sealed segments and a live one, in four versions
+// of its layout; forget: the second segment forgot the first, and its offsets
+// start over.
+func rolled(t *testing.T, st store.Store, forget bool) catalog.Config {
+	t.Helper()
+	c := topic("t")
+	if err := catalog.Create(t.Context(), st, c); err != nil {
+		t.Fatal(err)
+	}
+	stamp := layout.Stamp{NowMS: time.Now().UnixMilli()}
+	l, err := layout.New(c.Partitions, stamp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := smq.Range{Lo: 0, Hi: c.Partitions}
+	write := func() {
+		t.Helper()
+		if err := catalog.WriteVersion(t.Context(), st, c.Topic, c.ID, l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write()
+	owner := []layout.Member{{Broker: "b1", Address: "127.0.0.1:1"}}
+	if l, err = l.Next(layout.Replace(layout.Assign, []layout.Sealed{layout.EmptyOf(l.Segments[0])}, owner), stamp); err != nil {
+		t.Fatal(err)
+	}
+	write()
+	for range 2 {
+		live := l.Segments[0]
+		preds := catalog.Seals(live.Predecessors)
+		if forget {
+			preds = nil
+		}
+		seal := fill(t, st, c.Ident(live.ID, whole), preds)
+		if l, err = l.Next(layout.Replace(layout.Roll, []layout.Sealed{catalog.Sealed(seal)}, owner), stamp); err != nil {
+			t.Fatal(err)
+		}
+		write()
+	}
+	return c
+}
+
 func TestVerify(t *testing.T) {
 	for name, forget := range map[string]bool{"clean": false, "offsets start over": true} {
 		t.Run(name, func(t *testing.T) {
-			st, c := mem.New(), topic("t")
-			if err := catalog.Create(t.Context(), st, c); err != nil {
-				t.Fatal(err)
-			}
-			stamp := layout.Stamp{NowMS: time.Now().UnixMilli()}
-			l, err := layout.New(c.Partitions, stamp)
-			if err != nil {
-				t.Fatal(err)
-			}
-			whole := smq.Range{Lo: 0, Hi: c.Partitions}
-			write := func() {
-				t.Helper()
-				if err := catalog.WriteVersion(t.Context(), st, c.Topic, c.ID, l); err != nil {
-					t.Fatal(err)
-				}
-			}
-			write()
-			owner := []layout.Member{{Broker: "b1", Address: "127.0.0.1:1"}}
-			if l, err = l.Next(layout.Replace(layout.Assign, []layout.Sealed{layout.EmptyOf(l.Segments[0])}, owner), stamp); err != nil {
-				t.Fatal(err)
-			}
-			write()
-			for range 2 {
-				live := l.Segments[0]
-				preds := catalog.Seals(live.Predecessors)
-				if forget {
-					preds = nil
-				}
-				seal := fill(t, st, c.Ident(live.ID, whole), preds)
-				if l, err = l.Next(layout.Replace(layout.Roll, []layout.Sealed{catalog.Sealed(seal)}, owner), stamp); err != nil {
-					t.Fatal(err)
-				}
-				write()
-			}
+			st := mem.New()
+			c := rolled(t, st, forget)
 			v, err := catalog.Verify(t.Context(), st, c.Topic, nil)
 			if err != nil {
 				t.Fatal(err)
@@ -106,5 +114,64 @@ func TestVerify(t *testing.T) {
 				t.Errorf("problems %q", v.Problems)
 			}
 		})
+	}
+}
+
+// A version that is damaged is named, and all segments are read nevertheless.
+func TestVerifyGoesOnPastDamage(t *testing.T) {
+	for version := 1; version <= 4; version++ {
+		st := mem.New()
+		c := rolled(t, st, false)
+		spoil(t, st, versionFile(c, version))
+		v, err := catalog.Verify(t.Context(), st, c.Topic, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v.Messages != 2 || v.Segments != 2 || v.Versions != 4 {
+			t.Errorf("version %d is damaged: verified %+v", version, v)
+		}
+		if len(v.Problems) != 1 || !strings.Contains(v.Problems[0], versionFile(c, version)) {
+			t.Errorf("version %d is damaged: problems %q", version, v.Problems)
+		}
+	}
+	// What only damaged versions tell of is not known, and that what follows goes
+	// on behind it is no problem.
+	st := mem.New()
+	c := rolled(t, st, false)
+	spoil(t, st, versionFile(c, 2))
+	spoil(t, st, versionFile(c, 3))
+	v, err := catalog.Verify(t.Context(), st, c.Topic, nil)
+	if err != nil || len(v.Problems) != 2 || v.Messages != 1 {
+		t.Errorf("two versions are damaged: %v, %+v", err, v)
+	}
+	// Where the versions that are left do not fit together, that is a problem
+	// besides.
+	st = mem.New()
+	c = rolled(t, st, false)
+	two, err := catalog.ReadVersion(t.Context(), st, c.Topic, c.ID, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	two.Segments[0].ID, two.NextSegment = 7, 8
+	_, stamp, err := st.Read(t.Context(), versionFile(c, 2))
+	if err == nil {
+		_, err = st.Replace(t.Context(), versionFile(c, 2), layout.Encode(two), stamp)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err = catalog.Verify(t.Context(), st, c.Topic, nil)
+	if err != nil || len(v.Problems) != 1 || !strings.Contains(v.Problems[0], "version 3") || v.Messages != 2 {
+		t.Errorf("%v, %+v", err, v)
+	}
+}
+
+// A configuration that is damaged leaves nothing to go by but its name.
+func TestVerifyNamesADamagedConfiguration(t *testing.T) {
+	st := mem.New()
+	c := rolled(t, st, false)
+	spoil(t, st, configFile(c))
+	if _, err := catalog.Verify(t.Context(), st, c.Topic, nil); !catalog.IsDamage(err) || !strings.Contains(err.Error(), configFile(c)) {
+		t.Errorf("got %v", err)
 	}
 }

@@ -45,7 +45,8 @@ func lastVersion(ctx context.Context, st store.Store, topic smq.Topic, id smq.To
 
 // ReadVersion reads one layout version. smq.ErrNotFound when it is not there.
 func ReadVersion(ctx context.Context, st store.Store, topic smq.Topic, id smq.TopicID, v uint64) (layout.Layout, error) {
-	data, _, err := st.Read(ctx, layoutDir(topic, id)+"/"+versionName(v))
+	path := layoutDir(topic, id) + "/" + versionName(v)
+	data, _, err := st.Read(ctx, path)
 	if err != nil {
 		return layout.Layout{}, fmt.Errorf("read layout version %d of topic %v: %w", v, topic, err)
 	}
@@ -54,36 +55,67 @@ func ReadVersion(ctx context.Context, st store.Store, topic smq.Topic, id smq.To
 		err = fmt.Errorf("it is %w: it says version %d", smq.ErrCorrupt, l.Version)
 	}
 	if err != nil {
-		return layout.Layout{}, fmt.Errorf("read layout version %d of topic %v: %w", v, topic, err)
+		return layout.Layout{}, fmt.Errorf("layout version %d of topic %v, %s: %w", v, topic, path, err)
 	}
 	return l, nil
 }
 
-// Versions returns, in order, up to limit layout versions that are newer than the
-// given one, and reports whether there are more.
-func Versions(ctx context.Context, st store.Store, topic smq.Topic, id smq.TopicID, newerThan uint64, limit int) ([]layout.Layout, bool, error) {
-	last, err := lastVersion(ctx, st, topic, id, newerThan)
-	if err != nil {
-		return nil, false, err
-	}
-	n := min(last-newerThan, uint64(max(limit, 0)))
-	versions, err := readVersions(ctx, st, topic, id, newerThan+1, int(n))
-	return versions, newerThan+n < last, err
+// Page is some of a topic's layout versions that follow one another.
+type Page struct {
+	Versions []layout.Layout // in order
+	Damaged  []DamagedVersion
+	More     bool // there are newer ones
 }
 
-// readVersions reads n versions from first on. When it fails, those that could
-// not be read have no version.
-func readVersions(ctx context.Context, st store.Store, topic smq.Topic, id smq.TopicID, first uint64, n int) ([]layout.Layout, error) {
-	versions := make([]layout.Layout, n)
-	group, ctx := errgroup.WithContext(ctx)
+// DamagedVersion is a layout version that is there and cannot be read; see
+// IsDamage.
+type DamagedVersion struct {
+	Version uint64
+	Err     error
+}
+
+// Versions returns up to limit layout versions that are newer than the given
+// one. Those that are damaged are told apart.
+func Versions(ctx context.Context, st store.Store, topic smq.Topic, id smq.TopicID, newerThan uint64, limit int) (Page, error) {
+	last, err := lastVersion(ctx, st, topic, id, newerThan)
+	if err != nil {
+		return Page{}, err
+	}
+	n := min(last-newerThan, uint64(max(limit, 0)))
+	page := Page{More: newerThan+n < last}
+	for i, v := range readVersions(ctx, st, topic, id, newerThan+1, int(n)) {
+		switch {
+		case v.err == nil:
+			page.Versions = append(page.Versions, v.Layout)
+		case IsDamage(v.err):
+			page.Damaged = append(page.Damaged, DamagedVersion{newerThan + 1 + uint64(i), v.err})
+		default:
+			return Page{}, v.err
+		}
+	}
+	return page, nil
+}
+
+// readVersion is a layout version, or why it could not be read.
+type readVersion struct {
+	layout.Layout
+	err error
+}
+
+// readVersions reads n versions from first on.
+func readVersions(ctx context.Context, st store.Store, topic smq.Topic, id smq.TopicID, first uint64, n int) []readVersion {
+	versions := make([]readVersion, n)
+	var group errgroup.Group
 	group.SetLimit(parallelReads)
 	for i := range versions {
-		group.Go(func() (err error) {
-			versions[i], err = ReadVersion(ctx, st, topic, id, first+uint64(i))
-			return err
+		group.Go(func() error {
+			v := &versions[i]
+			v.Layout, v.err = ReadVersion(ctx, st, topic, id, first+uint64(i))
+			return nil
 		})
 	}
-	return versions, group.Wait()
+	_ = group.Wait() // nothing fails it
+	return versions
 }
 
 // Extend returns the history with the versions added that have come since. When
@@ -93,16 +125,15 @@ func Extend(ctx context.Context, st store.Store, topic smq.Topic, id smq.TopicID
 	if err != nil {
 		return h, err
 	}
-	versions, failed := readVersions(ctx, st, topic, id, h.Last.Version+1, int(last-h.Last.Version))
-	for _, l := range versions {
-		if l.Version == 0 {
-			break
+	for _, v := range readVersions(ctx, st, topic, id, h.Last.Version+1, int(last-h.Last.Version)) {
+		if v.err != nil {
+			return h, v.err
 		}
-		if h, err = h.Add(l); err != nil {
+		if h, err = h.Add(v.Layout); err != nil {
 			return h, fmt.Errorf("history of topic %v: %w", topic, err)
 		}
 	}
-	return h, failed
+	return h, nil
 }
 
 // WriteVersion creates the layout version, and then looks whether it is the

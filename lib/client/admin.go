@@ -7,6 +7,7 @@ import (
 	"iter"
 
 	"github.com/seaweedmq/smq/lib/record"
+	"github.com/seaweedmq/smq/lib/rpc"
 	"github.com/seaweedmq/smq/lib/smq"
 	"github.com/seaweedmq/smq/lib/smqpb"
 )
@@ -126,7 +127,9 @@ type ListOptions struct {
 }
 
 // ListTopics goes through the topics of a namespace, of all of them when it is
-// empty, by name. It asks for them page by page. An error ends it.
+// empty, by name. It asks for them page by page. An error that comes with a topic
+// is about that one alone, of which a file is damaged, so that no more may be
+// known of it than its name; others follow. Any other error ends it.
 func (c *Client) ListTopics(ctx context.Context, namespace string, o ListOptions) iter.Seq2[*smqpb.TopicSummary, error] {
 	return func(yield func(*smqpb.TopicSummary, error) bool) {
 		req := &smqpb.ListTopicsRequest{Namespace: namespace, NamesOnly: o.NamesOnly}
@@ -137,7 +140,7 @@ func (c *Client) ListTopics(ctx context.Context, namespace string, o ListOptions
 				return
 			}
 			for _, summary := range resp.GetTopics() {
-				if !yield(summary, nil) {
+				if !yield(summary, rpc.FromErrorInfo(summary.GetError())) {
 					return
 				}
 			}

@@ -115,6 +115,25 @@ func TestListTopics(t *testing.T) {
 	})
 }
 
+// An error that comes with a topic is about that one alone.
+func TestListTopicsGoesOnPastDamage(t *testing.T) {
+	withCluster(t, 2, 1, func(t *testing.T, f *fakeCluster, c *Client) {
+		f.names = []string{"a/1", "a/2", "b/1", "b/2", "c/1"}
+		f.damaged = map[string]bool{"a/2": true, "b/1": true, "b/2": true}
+		var names []string
+		for topic, err := range c.ListTopics(t.Context(), "", ListOptions{}) {
+			name := topic.GetConfig().GetTopic()
+			names = append(names, name)
+			if f.damaged[name] != errors.Is(err, smq.ErrCorrupt) || err != nil && err.Error() != name+": corrupt" {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if !slices.Equal(names, f.names) {
+			t.Errorf("got %v", names)
+		}
+	})
+}
+
 func TestOffsets(t *testing.T) {
 	withCluster(t, 3, 6, func(t *testing.T, f *fakeCluster, c *Client) {
 		f.replace(0, 6, 0, 2, 4)

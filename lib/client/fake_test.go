@@ -37,8 +37,9 @@ type fakeCluster struct {
 	layout     *smqpb.Layout
 	sealed     map[uint64]bool
 	logs       map[int32]*fakeLog
-	changed    chan struct{} // closed when a log or the layout has changed
-	names      []string      // more topics
+	changed    chan struct{}   // closed when a log or the layout has changed
+	names      []string        // more topics
+	damaged    map[string]bool // of them
 	creates    int
 	lostCreate bool // the first CreateTopic is applied and its answer lost
 	scaling    fakeScaling

@@ -136,7 +136,11 @@ func (b *fakeBroker) ListTopics(_ context.Context, req *smqpb.ListTopicsRequest)
 			resp.More = true
 			break
 		}
-		resp.Topics = append(resp.Topics, &smqpb.TopicSummary{Config: &smqpb.TopicConfig{Topic: name}})
+		summary := &smqpb.TopicSummary{Config: &smqpb.TopicConfig{Topic: name}}
+		if c.damaged[name] {
+			summary.Error = rpc.ErrorInfo(fmt.Errorf("%s: %w", name, smq.ErrCorrupt))
+		}
+		resp.Topics = append(resp.Topics, summary)
 	}
 	return resp, nil
 }

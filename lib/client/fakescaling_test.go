@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/seaweedmq/smq/lib/rpc"
 	"github.com/seaweedmq/smq/lib/smq"
 	"github.com/seaweedmq/smq/lib/smqpb"
 )
@@ -14,6 +15,7 @@ import (
 // fakeScaling is what the fake cluster knows of changes by hand.
 type fakeScaling struct {
 	versions   []*smqpb.Layout // those that SplitSegment and MergeSegments made
+	damaged    map[uint64]bool // of the versions
 	altered    *smqpb.AlterTopicRequest
 	lostChange bool   // the next change is applied and its answer lost
 	lostBefore bool   // the next change is not applied, and nobody says so
@@ -109,9 +111,13 @@ func (b *fakeBroker) ListVersions(_ context.Context, req *smqpb.ListVersionsRequ
 		if v.Version <= req.After {
 			continue
 		}
-		if len(resp.Versions) == 2 {
+		if len(resp.Versions)+len(resp.Damaged) == 2 {
 			resp.More = true
 			break
+		}
+		if c.scaling.damaged[v.Version] {
+			resp.Damaged = append(resp.Damaged, &smqpb.DamagedVersion{Version: v.Version, Error: rpc.ErrorInfo(fmt.Errorf("version %d: %w", v.Version, smq.ErrCorrupt))})
+			continue
 		}
 		resp.Versions = append(resp.Versions, v)
 	}

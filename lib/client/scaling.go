@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 
+	"github.com/seaweedmq/smq/lib/rpc"
 	"github.com/seaweedmq/smq/lib/smq"
 	"github.com/seaweedmq/smq/lib/smqpb"
 )
@@ -128,8 +130,10 @@ func sealsAll(v *smqpb.Layout, segments []uint64) bool {
 }
 
 // Versions goes through the versions of a topic's layout, oldest first. It asks
-// for them page by page. An error ends it: smq.ErrNotFound when there is no
-// topic of this name, or when another one has taken its place meanwhile.
+// for them page by page. An error that comes with a version, of which no more is
+// known than its number then, is about that one alone, which is damaged; others
+// follow. Any other error ends it: smq.ErrNotFound when there is no topic of this
+// name, or when another one has taken its place meanwhile.
 func (c *Client) Versions(ctx context.Context, topic smq.Topic) iter.Seq2[*smqpb.Layout, error] {
 	return func(yield func(*smqpb.Layout, error) bool) {
 		req := &smqpb.ListVersionsRequest{Topic: topic.String()}
@@ -139,17 +143,42 @@ func (c *Client) Versions(ctx context.Context, topic smq.Topic) iter.Seq2[*smqpb
 				yield(nil, fmt.Errorf("list layout versions of topic %s: %w", topic, err))
 				return
 			}
-			for _, v := range resp.GetVersions() {
-				if !yield(v, nil) {
+			before := req.After
+			for v, err := range inOrder(resp) {
+				if !yield(v, err) {
 					return
 				}
 				req.After = v.GetVersion()
 			}
-			if !resp.GetMore() || len(resp.GetVersions()) == 0 {
+			if !resp.GetMore() || req.After == before {
 				return
 			}
 			req.TopicId = resp.GetConfig().GetTopicId()
 		}
+	}
+}
+
+// inOrder goes through a page of versions, the damaged ones in their places.
+func inOrder(page *smqpb.ListVersionsResponse) iter.Seq2[*smqpb.Layout, error] {
+	return func(yield func(*smqpb.Layout, error) bool) {
+		damaged := page.GetDamaged()
+		next := func(below uint64) bool {
+			for len(damaged) > 0 && damaged[0].GetVersion() < below {
+				d := damaged[0]
+				damaged = damaged[1:]
+				if !yield(&smqpb.Layout{Version: d.GetVersion()}, rpc.FromErrorInfo(d.GetError())) {
+					return false
+				}
+			}
+			return true
+		}
+		for _, v := range page.GetVersions() {
+			if !next(v.GetVersion()) || !yield(v, nil) {
+				return
+			}
+		}
+		next(math.MaxUint64)
+
 	}
 }
 

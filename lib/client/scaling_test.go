@@ -120,6 +120,27 @@ func TestVersions(t *testing.T) {
 	})
 }
 
+// An error that comes with a version is about that one alone, also where a page
+// has no other.
+func TestVersionsGoOnPastDamage(t *testing.T) {
+	withCluster(t, 2, 8, func(t *testing.T, f *fakeCluster, c *Client) {
+		for v := range uint64(7) {
+			f.scaling.versions = append(f.scaling.versions, &smqpb.Layout{Version: v + 1})
+		}
+		f.scaling.damaged = map[uint64]bool{2: true, 3: true, 4: true, 5: true, 7: true}
+		var versions []uint64
+		for v, err := range c.Versions(t.Context(), fakeTopic) {
+			versions = append(versions, v.GetVersion())
+			if f.scaling.damaged[v.GetVersion()] != errors.Is(err, smq.ErrCorrupt) {
+				t.Errorf("version %d: %v", v.GetVersion(), err)
+			}
+		}
+		if !slices.Equal(versions, []uint64{1, 2, 3, 4, 5, 6, 7}) {
+			t.Errorf("got %v", versions)
+		}
+	})
+}
+
 func TestAlterTopic(t *testing.T) {
 	withCluster(t, 1, 8, func(t *testing.T, f *fakeCluster, c *Client) {
 		f.scaling.lostBefore = true

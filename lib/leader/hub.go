@@ -2,6 +2,7 @@ package leader
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/seaweedmq/smq/lib/layout"
 	"github.com/seaweedmq/smq/lib/smq"
@@ -43,11 +44,20 @@ func (h *hub) touch(tr *traffic) {
 // publish notes that the topic has changed (t may be nil: it is gone), and keeps
 // the event, if there is one. Watchers look at once.
 func (h *hub) publish(t *topic, e *smqpb.LayoutEvent) {
+	var rev *atomic.Uint64
+	if t != nil {
+		rev = &t.rev
+	}
+	h.mark(rev, e)
+}
+
+// mark is publish for whatever is marked with the revision rev, which may be nil.
+func (h *hub) mark(rev *atomic.Uint64, e *smqpb.LayoutEvent) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.rev++
-	if t != nil {
-		t.rev.Store(h.rev)
+	if rev != nil {
+		rev.Store(h.rev)
 	}
 	if e != nil {
 		h.keep(e)

@@ -67,6 +67,7 @@ type Leader struct {
 
 	mu     sync.Mutex
 	topics map[smq.Topic]*topic
+	damage map[smq.Topic]*damage // topics that cannot be loaded
 }
 
 // Start begins to lead.
@@ -84,7 +85,7 @@ func Start(cfg Config) *Leader {
 	if cfg.Metrics == nil {
 		cfg.Metrics = NewMetrics(nil)
 	}
-	l := &Leader{Config: cfg, loads: newLoads(), hub: newHub(), tasks: background.New(), topics: make(map[smq.Topic]*topic)}
+	l := &Leader{Config: cfg, loads: newLoads(), hub: newHub(), tasks: background.New(), topics: make(map[smq.Topic]*topic), damage: make(map[smq.Topic]*damage)}
 	l.view.init(cfg.Brokers)
 	l.tasks.Go(l.sweepLoop)
 	l.tasks.Go(l.reapLoop)

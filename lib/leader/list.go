@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/seaweedmq/smq/lib/catalog"
+	"github.com/seaweedmq/smq/lib/rpc"
 	"github.com/seaweedmq/smq/lib/smq"
 	"github.com/seaweedmq/smq/lib/smqpb"
 )
@@ -16,7 +17,8 @@ const (
 	maxPage     = 10_000
 )
 
-// ListTopics returns a page of topics, in order of namespace, then name.
+// ListTopics returns a page of topics, in order of namespace, then name. One that
+// is damaged is among them, with what is wrong with it.
 func (l *Leader) ListTopics(ctx context.Context, req *smqpb.ListTopicsRequest) (*smqpb.ListTopicsResponse, error) {
 	if err := l.leading(); err != nil {
 		return nil, err
@@ -84,12 +86,17 @@ func (l *Leader) listFrom(ctx context.Context, namespace, after string) (namespa
 	return append([]string{from.Namespace}, rest...), from.Name, nil
 }
 
-// summaries describes those of the names that have a topic.
+// summaries describes those of the names that have a topic, damaged ones too.
 func (l *Leader) summaries(ctx context.Context, names []smq.Topic, configOnly bool) ([]*smqpb.TopicSummary, error) {
 	found := make([]*smqpb.TopicSummary, len(names))
 	err := each(ctx, names, func(ctx context.Context, i int, name smq.Topic) (err error) {
 		found[i], err = l.summary(ctx, name, configOnly)
-		if errors.Is(err, smq.ErrNotFound) {
+		var damaged *damagedError
+		switch {
+		case errors.Is(err, smq.ErrNotFound):
+			return nil
+		case errors.As(err, &damaged):
+			found[i] = l.damagedSummary(ctx, name, err)
 			return nil
 		}
 		return err
@@ -110,7 +117,7 @@ func (l *Leader) summary(ctx context.Context, name smq.Topic, configOnly bool) (
 	if configOnly && l.known(name) == nil {
 		c, err := catalog.ReadConfig(ctx, l.Store, name)
 		if err != nil {
-			return nil, err
+			return nil, l.judged(name, err)
 		}
 		return &smqpb.TopicSummary{Config: c.Proto()}, nil
 	}
@@ -120,4 +127,13 @@ func (l *Leader) summary(ctx context.Context, name smq.Topic, configOnly bool) (
 	}
 	now := t.layout()
 	return &smqpb.TopicSummary{Config: t.config().Proto(), LayoutVersion: now.Version, Segments: int32(len(now.Segments))}, nil
+}
+
+// damagedSummary is what can be said of a topic that does not load.
+func (l *Leader) damagedSummary(ctx context.Context, name smq.Topic, why error) *smqpb.TopicSummary {
+	s := &smqpb.TopicSummary{Config: &smqpb.TopicConfig{Topic: name.String()}, Error: rpc.ErrorInfo(why)}
+	if c, err := catalog.ReadConfig(ctx, l.Store, name); err == nil {
+		s.Config = c.Proto() // it is its layout that is damaged
+	}
+	return s
 }

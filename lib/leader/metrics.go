@@ -5,6 +5,7 @@ import "github.com/prometheus/client_golang/prometheus"
 // Metrics counts what leaders do. One set serves all the terms of a process.
 type Metrics struct {
 	topics          prometheus.Gauge
+	damaged         prometheus.Gauge
 	versions        *prometheus.CounterVec
 	planned         *prometheus.CounterVec
 	pauseSeconds    *prometheus.HistogramVec
@@ -17,6 +18,8 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		topics: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "smq_leader_topics", Help: "Topics that this broker, as the leader, has loaded."}),
+		damaged: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "smq_leader_damaged_topics", Help: "Topics that this broker, as the leader, cannot load because a file of theirs is damaged."}),
 		unclean: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "smq_leader_unclean_seals_total", Help: "Segments sealed after every replica was lost."}),
 		versions: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -31,7 +34,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			Buckets: prometheus.ExponentialBuckets(0.002, 2, 14)}),
 	}
 	if r != nil {
-		r.MustRegister(m.topics, m.versions, m.planned, m.pauseSeconds, m.unclean, m.failoverSeconds)
+		r.MustRegister(m.topics, m.damaged, m.versions, m.planned, m.pauseSeconds, m.unclean, m.failoverSeconds)
 	}
 	return m
 }

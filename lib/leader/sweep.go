@@ -21,7 +21,8 @@ const (
 // sweepPage is how many names the sweep lists at once.
 const sweepPage = 1000
 
-// sweepLoop sweeps at once, and then now and again.
+// sweepLoop sweeps at once, and then now and again. A topic that is damaged does
+// not fail a sweep.
 func (l *Leader) sweepLoop(ctx context.Context) {
 	for {
 		next := l.SweepEvery
@@ -31,8 +32,10 @@ func (l *Leader) sweepLoop(ctx context.Context) {
 		} else if !l.swept.Swap(true) {
 			l.hub.publish(nil, nil)
 		}
-		if background.Wait(ctx, next) != nil {
-			return
+		for end := time.Now().Add(next); time.Now().Before(end); l.lookAtDamage(ctx) {
+			if background.Wait(ctx, min(time.Until(end), sweepAgain)) != nil {
+				return
+			}
 		}
 	}
 }
@@ -50,14 +53,17 @@ func (l *Leader) sweep(ctx context.Context) error {
 		for more := true; more; {
 			var names []smq.Topic
 			if names, more, err = catalog.Names(ctx, l.Store, ns, after, sweepPage); err != nil {
-				return err
+				l.Logger.Warn("the sweep leaves the rest of a namespace out", "namespace", ns, "err", err)
+				failed = err
+				break
 			}
 			if len(names) > 0 {
 				after = names[len(names)-1].Name
 			}
 			// One topic's trouble must not keep the sweep from the others.
 			_ = each(ctx, names, func(ctx context.Context, _ int, name smq.Topic) error {
-				if err := l.sweepTopic(ctx, name); err != nil {
+				var known *damagedError
+				if err := l.sweepTopic(ctx, name); err != nil && !errors.As(err, &known) {
 					l.Logger.Warn("the sweep leaves a topic out", "topic", name.String(), "err", err)
 					l.mu.Lock()
 					failed = err
@@ -83,11 +89,16 @@ func (l *Leader) sweepTopic(ctx context.Context, name smq.Topic) error {
 		return err
 	}
 	e, err := catalog.Read(ctx, l.Store, name)
+	if errors.Is(err, smq.ErrNotFound) || err == nil && e.Deleted {
+		l.mu.Lock()
+		l.mended(name)
+		l.mu.Unlock()
+	}
 	if errors.Is(err, smq.ErrNotFound) {
 		return nil
 	}
 	if err != nil {
-		return err
+		return l.judged(name, err)
 	}
 	for _, id := range ids {
 		if id == e.ID && !e.Deleted {

@@ -135,6 +135,7 @@ func (l *Leader) remember(t *topic, deletions uint64) bool {
 	if l.deletions.Load() != deletions {
 		return false
 	}
+	l.mended(t.Topic)
 	if old := l.topics[t.Topic]; old == nil || old.ID != t.ID {
 		l.topics[t.Topic] = t
 		l.hub.publish(t, nil)
@@ -146,7 +147,7 @@ func (l *Leader) remember(t *topic, deletions uint64) bool {
 func (l *Leader) read(ctx context.Context, name smq.Topic) (*topic, error) {
 	c, err := catalog.ReadConfig(ctx, l.Store, name)
 	if err != nil {
-		return nil, err
+		return nil, l.judged(name, err)
 	}
 	return l.readLayout(ctx, c)
 }
@@ -154,11 +155,13 @@ func (l *Leader) read(ctx context.Context, name smq.Topic) (*topic, error) {
 // readLayout is the topic of the configuration with its newest layout.
 func (l *Leader) readLayout(ctx context.Context, c catalog.Config) (*topic, error) {
 	lay, found, err := catalog.Latest(ctx, l.Store, c.Topic, c.ID, 0)
-	if err == nil && !found {
-		lay, err = l.firstVersion(ctx, c)
-	}
 	if err != nil {
-		return nil, err
+		return nil, l.judged(c.Topic, err)
+	}
+	if !found {
+		if lay, err = l.firstVersion(ctx, c); err != nil {
+			return nil, err
+		}
 	}
 	l.met(lay.Stamp)
 	return newTopic(c, lay, l.loads.traffic(c.ID, c.Topic, time.Now())), nil

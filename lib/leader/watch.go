@@ -55,7 +55,8 @@ type watcher struct {
 	events   uint64 // of all events
 	started  bool   // a snapshot has been begun
 	complete bool   // and called complete
-	detail   string // id of the topic whose details were sent, or missing; empty: none
+	detail   string // id of the topic whose details were sent, or missing with the damage; empty: none
+	damaged  map[smq.Topic]bool
 	cluster  *smqpb.ClusterInfo
 }
 
@@ -161,6 +162,31 @@ func (w *watcher) addTopics(out *smqpb.WatchUpdate, rev uint64) {
 			out.Topics = append(out.Topics, w.l.status(t))
 		}
 	}
+	w.addDamage(out)
+}
+
+// addDamage adds the topics that cannot be read, and those that are gone since.
+func (w *watcher) addDamage(out *smqpb.WatchUpdate) {
+	if out.Reset_ {
+		w.damaged = nil
+	}
+	now := w.l.damages()
+	for name := range w.damaged {
+		if now[name] == nil && w.l.known(name) == nil {
+			out.RemovedTopics = append(out.RemovedTopics, name.String())
+		}
+	}
+	told := w.damaged
+	w.damaged = make(map[smq.Topic]bool, len(now))
+	for name, d := range now {
+		if !w.asksFor(name.Namespace) || w.l.known(name) != nil {
+			continue
+		}
+		w.damaged[name] = true
+		if !told[name] || d.rev.Load() > w.rev {
+			out.Topics = append(out.Topics, d.status(name))
+		}
+	}
 }
 
 // isDue reports whether the topic or its loads have changed since what has been
@@ -187,10 +213,18 @@ func (w *watcher) addDetail(out *smqpb.WatchUpdate, rev uint64) {
 		return
 	}
 	t := w.l.known(w.topic)
-	switch {
-	case t == nil && w.detail != missing:
-		out.Detail, w.detail = &smqpb.TopicDetail{Missing: true}, missing
-	case t != nil && (w.detail == "" || w.isDue(t, rev)):
+	if t == nil {
+		detail, key := &smqpb.TopicDetail{Missing: true}, missing
+		if d := w.l.damages()[w.topic]; d != nil {
+			detail.Error = rpc.ErrorInfo(d.err)
+			key += d.err.Error()
+		}
+		if w.detail != key {
+			out.Detail, w.detail = detail, key
+		}
+		return
+	}
+	if w.detail == "" || w.isDue(t, rev) {
 		out.Detail, w.detail = w.l.describe(t), string(t.ID)
 	}
 }

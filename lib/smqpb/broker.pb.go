@@ -2064,9 +2064,10 @@ type TopicDetail struct {
 	Loads  []*SegmentLoad         `protobuf:"bytes,3,rep,name=loads,proto3" json:"loads,omitempty"` // of the live segments
 	// Why the planner does nothing about a segment that is above the threshold,
 	// in words: a hot key, the cool-down, the largest number of segments.
-	Notes         []string `protobuf:"bytes,4,rep,name=notes,proto3" json:"notes,omitempty"`
-	Scaling       *Scaling `protobuf:"bytes,5,opt,name=scaling,proto3" json:"scaling,omitempty"`  // as it applies, defaults filled in
-	Missing       bool     `protobuf:"varint,6,opt,name=missing,proto3" json:"missing,omitempty"` // there is no such topic (any more)
+	Notes         []string   `protobuf:"bytes,4,rep,name=notes,proto3" json:"notes,omitempty"`
+	Scaling       *Scaling   `protobuf:"bytes,5,opt,name=scaling,proto3" json:"scaling,omitempty"`  // as it applies, defaults filled in
+	Missing       bool       `protobuf:"varint,6,opt,name=missing,proto3" json:"missing,omitempty"` // there is no such topic (any more), or it cannot be read
+	Error         *ErrorInfo `protobuf:"bytes,7,opt,name=error,proto3" json:"error,omitempty"`      // why it cannot be read: a damaged file of it, by path
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2141,6 +2142,13 @@ func (x *TopicDetail) GetMissing() bool {
 		return x.Missing
 	}
 	return false
+}
+
+func (x *TopicDetail) GetError() *ErrorInfo {
+	if x != nil {
+		return x.Error
+	}
+	return nil
 }
 
 // LayoutEvent is a change of a topic's layout, told to watchers.
@@ -4262,14 +4270,15 @@ const file_smqpb_broker_proto_rawDesc = "" +
 	"\x13messages_per_second\x18\x06 \x01(\x01R\x11messagesPerSecond\x12(\n" +
 	"\x10bytes_per_second\x18\a \x01(\x01R\x0ebytesPerSecond\x12\x12\n" +
 	"\x04mode\x18\b \x01(\tR\x04mode\x12'\n" +
-	"\x05error\x18\t \x01(\v2\x11.smq.v1.ErrorInfoR\x05error\"\xe8\x01\n" +
+	"\x05error\x18\t \x01(\v2\x11.smq.v1.ErrorInfoR\x05error\"\x91\x02\n" +
 	"\vTopicDetail\x12+\n" +
 	"\x06config\x18\x01 \x01(\v2\x13.smq.v1.TopicConfigR\x06config\x12&\n" +
 	"\x06layout\x18\x02 \x01(\v2\x0e.smq.v1.LayoutR\x06layout\x12)\n" +
 	"\x05loads\x18\x03 \x03(\v2\x13.smq.v1.SegmentLoadR\x05loads\x12\x14\n" +
 	"\x05notes\x18\x04 \x03(\tR\x05notes\x12)\n" +
 	"\ascaling\x18\x05 \x01(\v2\x0f.smq.v1.ScalingR\ascaling\x12\x18\n" +
-	"\amissing\x18\x06 \x01(\bR\amissing\"\x91\x03\n" +
+	"\amissing\x18\x06 \x01(\bR\amissing\x12'\n" +
+	"\x05error\x18\a \x01(\v2\x11.smq.v1.ErrorInfoR\x05error\"\x91\x03\n" +
 	"\vLayoutEvent\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x19\n" +
 	"\btopic_id\x18\x02 \x01(\tR\atopicId\x12\x18\n" +
@@ -4587,70 +4596,71 @@ var file_smqpb_broker_proto_depIdxs = []int32{
 	67, // 26: smq.v1.TopicDetail.layout:type_name -> smq.v1.Layout
 	68, // 27: smq.v1.TopicDetail.loads:type_name -> smq.v1.SegmentLoad
 	65, // 28: smq.v1.TopicDetail.scaling:type_name -> smq.v1.Scaling
-	70, // 29: smq.v1.LayoutEvent.sealed:type_name -> smq.v1.SealedSegment
-	71, // 30: smq.v1.LayoutEvent.opened:type_name -> smq.v1.Segment
-	68, // 31: smq.v1.LayoutEvent.loads:type_name -> smq.v1.SegmentLoad
-	1,  // 32: smq.v1.OffsetsRequest.kind:type_name -> smq.v1.OffsetsRequest.Kind
-	39, // 33: smq.v1.ListSegmentsResponse.segments:type_name -> smq.v1.SegmentStatus
-	47, // 34: smq.v1.PublishHead.hello:type_name -> smq.v1.PublishHello
-	48, // 35: smq.v1.PublishHead.batches:type_name -> smq.v1.PublishBatch
-	0,  // 36: smq.v1.PublishHello.acks:type_name -> smq.v1.AckLevel
-	50, // 37: smq.v1.PublishAcks.acks:type_name -> smq.v1.PublishAck
-	0,  // 38: smq.v1.PublishAck.level:type_name -> smq.v1.AckLevel
-	45, // 39: smq.v1.PublishAck.error:type_name -> smq.v1.ErrorInfo
-	52, // 40: smq.v1.SubscribeHead.hello:type_name -> smq.v1.SubscribeHello
-	54, // 41: smq.v1.DeliverHead.batches:type_name -> smq.v1.DeliverBatch
-	55, // 42: smq.v1.DeliverHead.ends:type_name -> smq.v1.PartitionEnd
-	45, // 43: smq.v1.PartitionEnd.error:type_name -> smq.v1.ErrorInfo
-	61, // 44: smq.v1.ReplicateHead.hello:type_name -> smq.v1.ReplicateHello
-	62, // 45: smq.v1.ReplicateHead.segments:type_name -> smq.v1.ReplicateSegment
-	64, // 46: smq.v1.ReplicaAcks.acks:type_name -> smq.v1.ReplicaAck
-	45, // 47: smq.v1.ReplicaAck.error:type_name -> smq.v1.ErrorInfo
-	2,  // 48: smq.v1.Leader.CreateTopic:input_type -> smq.v1.CreateTopicRequest
-	4,  // 49: smq.v1.Leader.DeleteTopic:input_type -> smq.v1.DeleteTopicRequest
-	6,  // 50: smq.v1.Leader.ListTopics:input_type -> smq.v1.ListTopicsRequest
-	9,  // 51: smq.v1.Leader.DescribeTopic:input_type -> smq.v1.DescribeTopicRequest
-	11, // 52: smq.v1.Leader.Lookup:input_type -> smq.v1.LookupRequest
-	13, // 53: smq.v1.Leader.ReportSealed:input_type -> smq.v1.ReportSealedRequest
-	16, // 54: smq.v1.Leader.DrainBroker:input_type -> smq.v1.DrainBrokerRequest
-	20, // 55: smq.v1.Leader.AlterTopic:input_type -> smq.v1.AlterTopicRequest
-	22, // 56: smq.v1.Leader.SplitSegment:input_type -> smq.v1.SplitSegmentRequest
-	24, // 57: smq.v1.Leader.MergeSegments:input_type -> smq.v1.MergeSegmentsRequest
-	26, // 58: smq.v1.Leader.ListVersions:input_type -> smq.v1.ListVersionsRequest
-	29, // 59: smq.v1.Leader.ReportLoads:input_type -> smq.v1.ReportLoadsRequest
-	31, // 60: smq.v1.Leader.Watch:input_type -> smq.v1.WatchRequest
-	18, // 61: smq.v1.Leader.HandOver:input_type -> smq.v1.HandOverRequest
-	36, // 62: smq.v1.Broker.Offsets:input_type -> smq.v1.OffsetsRequest
-	38, // 63: smq.v1.Broker.ListSegments:input_type -> smq.v1.ListSegmentsRequest
-	41, // 64: smq.v1.Broker.Drain:input_type -> smq.v1.DrainRequest
-	43, // 65: smq.v1.Broker.SealSegment:input_type -> smq.v1.SealSegmentRequest
-	56, // 66: smq.v1.Broker.FenceReplica:input_type -> smq.v1.FenceReplicaRequest
-	58, // 67: smq.v1.Broker.HeldBatches:input_type -> smq.v1.HeldBatchesRequest
-	3,  // 68: smq.v1.Leader.CreateTopic:output_type -> smq.v1.CreateTopicResponse
-	5,  // 69: smq.v1.Leader.DeleteTopic:output_type -> smq.v1.DeleteTopicResponse
-	8,  // 70: smq.v1.Leader.ListTopics:output_type -> smq.v1.ListTopicsResponse
-	10, // 71: smq.v1.Leader.DescribeTopic:output_type -> smq.v1.DescribeTopicResponse
-	12, // 72: smq.v1.Leader.Lookup:output_type -> smq.v1.LookupResponse
-	15, // 73: smq.v1.Leader.ReportSealed:output_type -> smq.v1.ReportSealedResponse
-	17, // 74: smq.v1.Leader.DrainBroker:output_type -> smq.v1.DrainBrokerResponse
-	21, // 75: smq.v1.Leader.AlterTopic:output_type -> smq.v1.AlterTopicResponse
-	23, // 76: smq.v1.Leader.SplitSegment:output_type -> smq.v1.SplitSegmentResponse
-	25, // 77: smq.v1.Leader.MergeSegments:output_type -> smq.v1.MergeSegmentsResponse
-	27, // 78: smq.v1.Leader.ListVersions:output_type -> smq.v1.ListVersionsResponse
-	30, // 79: smq.v1.Leader.ReportLoads:output_type -> smq.v1.ReportLoadsResponse
-	32, // 80: smq.v1.Leader.Watch:output_type -> smq.v1.WatchUpdate
-	19, // 81: smq.v1.Leader.HandOver:output_type -> smq.v1.HandOverResponse
-	37, // 82: smq.v1.Broker.Offsets:output_type -> smq.v1.OffsetsResponse
-	40, // 83: smq.v1.Broker.ListSegments:output_type -> smq.v1.ListSegmentsResponse
-	42, // 84: smq.v1.Broker.Drain:output_type -> smq.v1.DrainResponse
-	44, // 85: smq.v1.Broker.SealSegment:output_type -> smq.v1.SealSegmentResponse
-	57, // 86: smq.v1.Broker.FenceReplica:output_type -> smq.v1.FenceReplicaResponse
-	59, // 87: smq.v1.Broker.HeldBatches:output_type -> smq.v1.HeldBatchesResponse
-	68, // [68:88] is the sub-list for method output_type
-	48, // [48:68] is the sub-list for method input_type
-	48, // [48:48] is the sub-list for extension type_name
-	48, // [48:48] is the sub-list for extension extendee
-	0,  // [0:48] is the sub-list for field type_name
+	45, // 29: smq.v1.TopicDetail.error:type_name -> smq.v1.ErrorInfo
+	70, // 30: smq.v1.LayoutEvent.sealed:type_name -> smq.v1.SealedSegment
+	71, // 31: smq.v1.LayoutEvent.opened:type_name -> smq.v1.Segment
+	68, // 32: smq.v1.LayoutEvent.loads:type_name -> smq.v1.SegmentLoad
+	1,  // 33: smq.v1.OffsetsRequest.kind:type_name -> smq.v1.OffsetsRequest.Kind
+	39, // 34: smq.v1.ListSegmentsResponse.segments:type_name -> smq.v1.SegmentStatus
+	47, // 35: smq.v1.PublishHead.hello:type_name -> smq.v1.PublishHello
+	48, // 36: smq.v1.PublishHead.batches:type_name -> smq.v1.PublishBatch
+	0,  // 37: smq.v1.PublishHello.acks:type_name -> smq.v1.AckLevel
+	50, // 38: smq.v1.PublishAcks.acks:type_name -> smq.v1.PublishAck
+	0,  // 39: smq.v1.PublishAck.level:type_name -> smq.v1.AckLevel
+	45, // 40: smq.v1.PublishAck.error:type_name -> smq.v1.ErrorInfo
+	52, // 41: smq.v1.SubscribeHead.hello:type_name -> smq.v1.SubscribeHello
+	54, // 42: smq.v1.DeliverHead.batches:type_name -> smq.v1.DeliverBatch
+	55, // 43: smq.v1.DeliverHead.ends:type_name -> smq.v1.PartitionEnd
+	45, // 44: smq.v1.PartitionEnd.error:type_name -> smq.v1.ErrorInfo
+	61, // 45: smq.v1.ReplicateHead.hello:type_name -> smq.v1.ReplicateHello
+	62, // 46: smq.v1.ReplicateHead.segments:type_name -> smq.v1.ReplicateSegment
+	64, // 47: smq.v1.ReplicaAcks.acks:type_name -> smq.v1.ReplicaAck
+	45, // 48: smq.v1.ReplicaAck.error:type_name -> smq.v1.ErrorInfo
+	2,  // 49: smq.v1.Leader.CreateTopic:input_type -> smq.v1.CreateTopicRequest
+	4,  // 50: smq.v1.Leader.DeleteTopic:input_type -> smq.v1.DeleteTopicRequest
+	6,  // 51: smq.v1.Leader.ListTopics:input_type -> smq.v1.ListTopicsRequest
+	9,  // 52: smq.v1.Leader.DescribeTopic:input_type -> smq.v1.DescribeTopicRequest
+	11, // 53: smq.v1.Leader.Lookup:input_type -> smq.v1.LookupRequest
+	13, // 54: smq.v1.Leader.ReportSealed:input_type -> smq.v1.ReportSealedRequest
+	16, // 55: smq.v1.Leader.DrainBroker:input_type -> smq.v1.DrainBrokerRequest
+	20, // 56: smq.v1.Leader.AlterTopic:input_type -> smq.v1.AlterTopicRequest
+	22, // 57: smq.v1.Leader.SplitSegment:input_type -> smq.v1.SplitSegmentRequest
+	24, // 58: smq.v1.Leader.MergeSegments:input_type -> smq.v1.MergeSegmentsRequest
+	26, // 59: smq.v1.Leader.ListVersions:input_type -> smq.v1.ListVersionsRequest
+	29, // 60: smq.v1.Leader.ReportLoads:input_type -> smq.v1.ReportLoadsRequest
+	31, // 61: smq.v1.Leader.Watch:input_type -> smq.v1.WatchRequest
+	18, // 62: smq.v1.Leader.HandOver:input_type -> smq.v1.HandOverRequest
+	36, // 63: smq.v1.Broker.Offsets:input_type -> smq.v1.OffsetsRequest
+	38, // 64: smq.v1.Broker.ListSegments:input_type -> smq.v1.ListSegmentsRequest
+	41, // 65: smq.v1.Broker.Drain:input_type -> smq.v1.DrainRequest
+	43, // 66: smq.v1.Broker.SealSegment:input_type -> smq.v1.SealSegmentRequest
+	56, // 67: smq.v1.Broker.FenceReplica:input_type -> smq.v1.FenceReplicaRequest
+	58, // 68: smq.v1.Broker.HeldBatches:input_type -> smq.v1.HeldBatchesRequest
+	3,  // 69: smq.v1.Leader.CreateTopic:output_type -> smq.v1.CreateTopicResponse
+	5,  // 70: smq.v1.Leader.DeleteTopic:output_type -> smq.v1.DeleteTopicResponse
+	8,  // 71: smq.v1.Leader.ListTopics:output_type -> smq.v1.ListTopicsResponse
+	10, // 72: smq.v1.Leader.DescribeTopic:output_type -> smq.v1.DescribeTopicResponse
+	12, // 73: smq.v1.Leader.Lookup:output_type -> smq.v1.LookupResponse
+	15, // 74: smq.v1.Leader.ReportSealed:output_type -> smq.v1.ReportSealedResponse
+	17, // 75: smq.v1.Leader.DrainBroker:output_type -> smq.v1.DrainBrokerResponse
+	21, // 76: smq.v1.Leader.AlterTopic:output_type -> smq.v1.AlterTopicResponse
+	23, // 77: smq.v1.Leader.SplitSegment:output_type -> smq.v1.SplitSegmentResponse
+	25, // 78: smq.v1.Leader.MergeSegments:output_type -> smq.v1.MergeSegmentsResponse
+	27, // 79: smq.v1.Leader.ListVersions:output_type -> smq.v1.ListVersionsResponse
+	30, // 80: smq.v1.Leader.ReportLoads:output_type -> smq.v1.ReportLoadsResponse
+	32, // 81: smq.v1.Leader.Watch:output_type -> smq.v1.WatchUpdate
+	19, // 82: smq.v1.Leader.HandOver:output_type -> smq.v1.HandOverResponse
+	37, // 83: smq.v1.Broker.Offsets:output_type -> smq.v1.OffsetsResponse
+	40, // 84: smq.v1.Broker.ListSegments:output_type -> smq.v1.ListSegmentsResponse
+	42, // 85: smq.v1.Broker.Drain:output_type -> smq.v1.DrainResponse
+	44, // 86: smq.v1.Broker.SealSegment:output_type -> smq.v1.SealSegmentResponse
+	57, // 87: smq.v1.Broker.FenceReplica:output_type -> smq.v1.FenceReplicaResponse
+	59, // 88: smq.v1.Broker.HeldBatches:output_type -> smq.v1.HeldBatchesResponse
+	69, // [69:89] is the sub-list for method output_type
+	49, // [49:69] is the sub-list for method input_type
+	49, // [49:49] is the sub-list for extension type_name
+	49, // [49:49] is the sub-list for extension extendee
+	0,  // [0:49] is the sub-list for field type_name
 }
 
 func init() { file_smqpb_broker_proto_init() }

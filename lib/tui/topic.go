@@ -149,6 +149,8 @@ func (s *topicScreen) view(m *Model, w, h int) []string {
 		return []string{"", "  " + m.theme.clean(m.broken.Error())}
 	case d == nil || d.TopicDetail == nil:
 		return []string{"", "  waiting for the leading broker"}
+	case d.GetError() != nil:
+		return damagedLines(m, s.topic, d.GetError().GetMessage(), w)
 	case d.GetMissing():
 		return []string{"", "  there is no topic " + m.theme.clean(s.topic) + " (any more)"}
 	}
@@ -156,6 +158,15 @@ func (s *topicScreen) view(m *Model, w, h int) []string {
 	lines := []string{m.theme.cut(m.theme.clean(scaling(d.GetScaling())), w)}
 	lines = append(lines, ring(m, d, s.chosen, w)...)
 	return append(lines, s.below(m, d, w, h-len(lines))...)
+}
+
+// damagedLines say why there is nothing to see of a topic that cannot be read.
+func damagedLines(m *Model, topic, why string, w int) []string {
+	lines := []string{"", "  " + m.theme.paint(alarm, m.theme.cut("topic "+m.theme.clean(topic)+" cannot be read:", w-2))}
+	for _, text := range wrap(m.theme.clean(why), w-4) {
+		lines = append(lines, "    "+m.theme.cut(text, w-4))
+	}
+	return lines
 }
 
 // storyLines are left to the story where there are more segments than lines.

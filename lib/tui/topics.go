@@ -161,10 +161,20 @@ func (s *topicsScreen) columns(m *Model) []column {
 	th := m.theme
 	row := func(i int) *topicRow { return s.rows[i] }
 	text := func(f func(*topicRow) string) func(int) (string, role) {
-		return func(i int) (string, role) { return f(row(i)), normal }
+		return func(i int) (string, role) {
+			if row(i).GetError() != nil {
+				return "-", faint
+			}
+			return f(row(i)), normal
+		}
 	}
 	columns := []column{
-		{head: "TOPIC", width: 16, flex: 2, cell: text(func(r *topicRow) string { return r.GetTopic() })},
+		{head: "TOPIC", width: 16, flex: 2, cell: func(i int) (string, role) {
+			if row(i).GetError() != nil {
+				return row(i).GetTopic() + " (damaged)", alarm
+			}
+			return row(i).GetTopic(), normal
+		}},
 		{head: "PART", width: 8, right: true, rank: 2, cell: text(func(r *topicRow) string { return fmt.Sprint(r.GetPartitions()) })},
 		{head: "SEG", width: 6, right: true, cell: text(func(r *topicRow) string { return fmt.Sprint(r.GetSegments()) })},
 		{head: "MSG/s", width: 7, right: true, cell: text(func(r *topicRow) string { return count(r.GetMessagesPerSecond()) })},

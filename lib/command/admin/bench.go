@@ -332,7 +332,10 @@ func publishTo(ctx context.Context, e *cli.Env, c *client.Client, topic smq.Topi
 func changesDuring(ctx context.Context, e *cli.Env, c *client.Client, topic smq.Topic, run *bench.Run) []benchChange {
 	asking, cancel := e.WithTimeout(context.WithoutCancel(ctx)) // what was found before an interruption is told too
 	defer cancel()
-	all, err := history(asking, c, topic)
+	all, damaged, err := history(asking, c, topic)
+	if err == nil && len(damaged) > 0 {
+		err = damaged[0]
+	}
 	if err != nil {
 		e.Warnf("what has changed in the layout of topic %s is not known: %v", topic, err)
 	}

@@ -15,11 +15,13 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/seaweedmq/smq/lib/catalog"
 	"github.com/seaweedmq/smq/lib/cli"
 	"github.com/seaweedmq/smq/lib/command/node"
 	"github.com/seaweedmq/smq/lib/rpc"
 	"github.com/seaweedmq/smq/lib/smq"
 	"github.com/seaweedmq/smq/lib/smqpb"
+	"github.com/seaweedmq/smq/lib/store"
 )
 
 // probeTimeout bounds each single question of the doctor's.
@@ -91,13 +93,14 @@ type examination struct {
 	ready   map[string]error   // by address: what /readyz says
 	leader  error              // whether the leading broker can list topics
 	store   []string           // what the store itself finds missing
+	damaged map[string]string  // by topic: which file of it is damaged, and how
 }
 
 // examine asks everybody.
 func examine(ctx context.Context, e *cli.Env) examination {
 	conns := rpc.NewConns(rpc.DialOptions{})
 	defer conns.Close()
-	x := examination{masters: map[string]error{}, brokers: map[string]error{}, writes: map[string]string{}, ready: map[string]error{}}
+	x := examination{masters: map[string]error{}, brokers: map[string]error{}, writes: map[string]string{}, ready: map[string]error{}, damaged: map[string]string{}}
 	x.askMasters(ctx, conns, e.Flags.Masters)
 	if x.info == nil {
 		return x
@@ -112,26 +115,62 @@ func examine(ctx context.Context, e *cli.Env) examination {
 	x.askBrokers(ctx, conns)
 	if x.info.GetLeader().GetBroker() != "" {
 		cluster := rpc.NewCluster(e.Flags.Masters, conns, slog.New(slog.DiscardHandler))
-		x.leader = cluster.Leader(ctx, func(ctx context.Context, l smqpb.LeaderClient) error {
-			_, err := l.ListTopics(ctx, &smqpb.ListTopicsRequest{Limit: 1, NamesOnly: true})
-			return err
-		})
+		x.leader = cluster.Leader(ctx, x.askTopics)
 	}
-	x.store = askStore(ctx, x.info.GetStore())
+	x.askStore(ctx, x.info.GetStore())
 	return x
 }
 
-// askStore asks a store that can tell what is missing to survive failures. A
-// store that cannot be reached from here says nothing; the brokers' answers
-// matter.
-func askStore(ctx context.Context, url string) []string {
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
-	defer cancel()
-	st, err := node.OpenStore(ctx, url, slog.New(slog.DiscardHandler))
+// askTopics has the leading broker list all topics.
+func (x *examination) askTopics(ctx context.Context, l smqpb.LeaderClient) error {
+	req := &smqpb.ListTopicsRequest{}
+	for {
+		resp, err := l.ListTopics(ctx, req)
+		if err != nil {
+			return err
+		}
+		for _, t := range resp.GetTopics() {
+			req.After = t.GetConfig().GetTopic()
+			if t.GetError() != nil {
+				x.damaged[req.After] = t.GetError().GetMessage()
+			}
+		}
+		if !resp.GetMore() || len(resp.GetTopics()) == 0 {
+			return nil
+		}
+	}
+}
+
+// askStore looks into the store itself. One that cannot be reached from here says
+// nothing; the brokers' answers matter.
+func (x *examination) askStore(ctx context.Context, url string) {
+	st, err := openStore(ctx, url)
 	if err != nil {
-		return nil
+		return
 	}
 	defer st.Close() // only read
+	x.store = missing(ctx, st)
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	// Files that were damaged after the leading broker had loaded their topics,
+	// which it would find out when it is too late. What there is no time for it
+	// has told of.
+	damaged, _ := catalog.Check(ctx, st)
+	for _, d := range damaged {
+		x.damaged[d.Topic.String()] = d.Err.Error()
+	}
+}
+
+func openStore(ctx context.Context, url string) (store.Store, error) {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	return node.OpenStore(ctx, url, slog.New(slog.DiscardHandler))
+}
+
+// missing asks a store that can tell what is missing to survive failures.
+func missing(ctx context.Context, st store.Store) []string {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
 	checker, can := st.(interface {
 		Check(ctx context.Context) ([]string, error)
 	})
@@ -252,7 +291,17 @@ func judge(x examination) []finding {
 	}
 	found = append(found, x.judgeBrokers()...)
 	found = append(found, x.judgeLeader())
+	found = append(found, x.judgeTopics()...)
 	return append(found, x.judgeStore()...)
+}
+
+func (x examination) judgeTopics() []finding {
+	var found []finding
+	for _, topic := range sortedKeys(x.damaged) {
+		found = append(found, finding{"topics", bad, "topic " + topic + " cannot be read: " + x.damaged[topic],
+			"restore the file, for instance from a backup; until then nobody takes the topic's segments over when their broker goes"})
+	}
+	return found
 }
 
 func (x examination) judgeMasters() []finding {

@@ -75,6 +75,10 @@ func TestJudge(t *testing.T) {
 			"note brokers: broker bb at b2:1 is draining\nnote brokers: there is one broker"},
 		{"memory is short", func(x *examination) { x.info.Brokers[0].Load.MemoryUsed = 95 }, "note memory: broker aa at b1:1 uses 95 B of 100 B"},
 		{"two versions", func(x *examination) { x.info.Brokers[1].Version = "v2" }, "note versions: brokers of several versions: v1, v2"},
+		{"a topic is damaged", func(x *examination) {
+			x.damaged = map[string]string{"t": "/topics/default/t/topic.json: it is corrupt"}
+		},
+			"bad topics: topic t cannot be read: /topics/default/t/topic.json: it is corrupt"},
 		{"nobody leads", func(x *examination) { x.info.Leader = nil }, "bad leader: no broker leads, so topics cannot be made and segments not moved"},
 		{"the leader fails", func(x *examination) { x.leader = gone }, "bad leader: the leading broker, aa at b1:1, cannot list the topics: gone"},
 		{"the leader is deposed", func(x *examination) { x.leader = &rpc.NotLeaderError{} },

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -16,7 +17,10 @@ func newTopicHistory(e *cli.Env) *cobra.Command {
 		Use:   "history TOPIC",
 		Short: "Show how a topic's segments have changed, and why",
 		Long: `Show the versions of a topic's layout, oldest first: which segments each replaced by
-which, the traffic that those took in, for how long publishing to them paused, and why.`,
+which, the traffic that those took in, for how long publishing to them paused, and why.
+
+A version whose file in the store is damaged is named on standard error, with the file,
+and in JSON and YAML is listed with the error; the exit code is 1 then.`,
 		Example: `  smq-admin topic history orders
   smq-admin topic history orders -o json | jq '.[] | select(.cause == "split")'`,
 		Args: cli.Args("TOPIC"),
@@ -26,11 +30,17 @@ which, the traffic that those took in, for how long publishing to them paused, a
 				return err
 			}
 			return withClient(cmd.Context(), e, func(ctx context.Context, c *client.Client) error {
-				changes, err := history(ctx, c, topic)
+				changes, damaged, err := history(ctx, c, topic)
 				if err != nil {
 					return connect.NoTopic(err, topic)
 				}
-				return historyColumns.List(e, changes)
+				if !forPrograms(e) {
+					changes = slices.DeleteFunc(changes, func(c changeView) bool { return c.Error != "" })
+				}
+				if err := historyColumns.List(e, changes); err != nil {
+					return err
+				}
+				return damageVerdict(e, "version", damaged)
 			})
 		},
 		ValidArgsFunction: connect.CompleteTopics(e),
@@ -39,17 +49,25 @@ which, the traffic that those took in, for how long publishing to them paused, a
 	return cmd
 }
 
-// history are the changes of a topic's layout, oldest first.
-func history(ctx context.Context, c *client.Client, topic smq.Topic) ([]changeView, error) {
+// history are the changes of a topic's layout, oldest first, and what is wrong
+// with those that are damaged.
+func history(ctx context.Context, c *client.Client, topic smq.Topic) (changes []changeView, damaged []error, err error) {
 	described, err := c.DescribeTopic(ctx, topic)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var changes []changeView
 	var before map[smq.SegmentID]bool
 	for v, err := range c.Versions(ctx, topic) {
-		if err != nil {
-			return nil, err
+		switch {
+		case v == nil:
+			return nil, nil, err
+		case err != nil:
+			damaged = append(damaged, err)
+			changes = append(changes, changeView{
+				Topic: described.GetConfig().GetTopic(), TopicID: described.GetConfig().GetTopicId(), Version: v.GetVersion(),
+				From: []sealedView{}, To: []segmentRef{}, Error: err.Error(),
+			})
+			continue
 		}
 		changes = append(changes, changeView{
 			Topic: described.GetConfig().GetTopic(), TopicID: described.GetConfig().GetTopicId(),
@@ -62,5 +80,5 @@ func history(ctx context.Context, c *client.Client, topic smq.Topic) ([]changeVi
 			before[smq.SegmentID(s.GetId())] = true
 		}
 	}
-	return changes, nil
+	return changes, damaged, nil
 }

@@ -24,7 +24,8 @@ type changeView struct {
 	PauseMS   int64        `json:"pause_ms"`
 	Reason    string       `json:"reason"`
 	Leader    string       `json:"leader"`
-	Segments  int          `json:"live_segments"` // after it
+	Segments  int          `json:"live_segments"`   // after it
+	Error     string       `json:"error,omitempty"` // why the version cannot be read; it has no more than its number then
 }
 
 // sealedView is a segment that the change took out of the layout, and the

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -29,7 +30,9 @@ type stub struct {
 	config   *smqpb.TopicConfig
 	layout   *smqpb.Layout
 	versions []*smqpb.Layout
-	refuse   error // of changes
+	topics   []*smqpb.TopicSummary   // as they are listed; nil: the call is not known
+	spoiled  []*smqpb.DamagedVersion // in the place of versions
+	refuse   error                   // of changes
 	created  *smqpb.CreateTopicRequest
 	altered  []*smqpb.AlterTopicRequest
 	split    []*smqpb.SplitSegmentRequest
@@ -180,12 +183,32 @@ func (s *stub) ListVersions(_ context.Context, req *smqpb.ListVersionsRequest) (
 	defer s.mu.Unlock()
 	resp := &smqpb.ListVersionsResponse{Config: proto.CloneOf(s.config)}
 	for _, v := range s.versions {
-		if v.Version > req.After {
-			resp.Versions, resp.More = []*smqpb.Layout{v}, true
+		if v.Version <= req.After {
+			continue
+		}
+		resp.Versions, resp.More = []*smqpb.Layout{v}, true
+		if i := slices.IndexFunc(s.spoiled, func(d *smqpb.DamagedVersion) bool { return d.Version == v.Version }); i >= 0 {
+			resp.Versions, resp.Damaged = nil, s.spoiled[i:i+1]
+		}
+		break
+	}
+	return resp, s.known(req.Topic)
+}
+
+func (s *stub) ListTopics(ctx context.Context, req *smqpb.ListTopicsRequest) (*smqpb.ListTopicsResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.topics == nil {
+		return s.UnimplementedLeaderServer.ListTopics(ctx, req)
+	}
+	resp := &smqpb.ListTopicsResponse{}
+	for _, t := range s.topics {
+		if t.GetConfig().GetTopic() > req.GetAfter() {
+			resp.Topics, resp.More = []*smqpb.TopicSummary{t}, true
 			break
 		}
 	}
-	return resp, s.known(req.Topic)
+	return resp, nil
 }
 
 // answerWatch sets what a watcher in another process is sent.

@@ -111,8 +111,10 @@ func createTopic(ctx context.Context, e *cli.Env, c *client.Client, topic smq.To
 func newTopicList(e *cli.Env) *cobra.Command {
 	var namespace string
 	cmd := &cobra.Command{
-		Use:     "list",
-		Short:   "List topics",
+		Use:   "list",
+		Short: "List topics",
+		Long: `List topics. One of which a file in the store is damaged is named on standard error,
+with the file, and in JSON and YAML is listed with the error; the exit code is 1 then.`,
 		Example: "  smq-admin topic list -o name\n  smq-admin topic list --namespace shop -o json",
 		Args:    cli.Args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -120,21 +122,37 @@ func newTopicList(e *cli.Env) *cobra.Command {
 				return err
 			}
 			return withClient(cmd.Context(), e, func(ctx context.Context, c *client.Client) error {
-				var topics []topicView
-				options := client.ListOptions{NamesOnly: e.Flags.Output == cli.FormatName}
-				for t, err := range c.ListTopics(ctx, namespace, options) {
-					if err != nil {
-						return err
-					}
-					topics = append(topics, viewSummary(t))
-				}
-				return topicColumns.List(e, topics)
+				return listTopics(ctx, e, c, namespace)
 			})
 		},
 	}
 	cmd.Flags().StringVar(&namespace, "namespace", "", "only topics of this `NAMESPACE`")
 	e.AddOutputFlag(cmd)
 	return cmd
+}
+
+// listTopics lists topics. Those that are damaged are told of on standard error,
+// and in documents.
+func listTopics(ctx context.Context, e *cli.Env, c *client.Client, namespace string) error {
+	var topics []topicView
+	var damaged []error
+	options := client.ListOptions{NamesOnly: e.Flags.Output == cli.FormatName}
+	for t, err := range c.ListTopics(ctx, namespace, options) {
+		switch {
+		case t == nil:
+			return err
+		case err != nil:
+			damaged = append(damaged, err)
+			if !forPrograms(e) {
+				continue
+			}
+		}
+		topics = append(topics, viewSummary(t, err))
+	}
+	if err := topicColumns.List(e, topics); err != nil {
+		return err
+	}
+	return damageVerdict(e, "topic", damaged)
 }
 
 // checkNamespace refuses what can be no namespace; empty stands for all.

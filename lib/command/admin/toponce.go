@@ -10,6 +10,7 @@ import (
 
 	"github.com/seaweedmq/smq/lib/cli"
 	"github.com/seaweedmq/smq/lib/client"
+	"github.com/seaweedmq/smq/lib/rpc"
 	"github.com/seaweedmq/smq/lib/smq"
 	"github.com/seaweedmq/smq/lib/smqpb"
 )
@@ -29,7 +30,13 @@ func topOnce(ctx context.Context, e *cli.Env, topic string) error {
 		case err != nil:
 			return err
 		case topic == "":
-			return printCluster(e, viewTop(whole))
+			view := viewTop(whole)
+			if err := printCluster(e, view); err != nil {
+				return err
+			}
+			return damageVerdict(e, "topic", view.damaged())
+		case whole.GetDetail().GetError() != nil:
+			return damageVerdict(e, "topic", []error{rpc.FromErrorInfo(whole.GetDetail().GetError())})
 		case whole.GetDetail() == nil || whole.GetDetail().GetMissing():
 			return fmt.Errorf("topic %s: %w; smq-admin topic list shows those that there are", topic, smq.ErrNotFound)
 		}
@@ -55,7 +62,23 @@ type topTopicView struct {
 	LayoutVersion     uint64  `json:"layout_version"`
 	MessagesPerSecond float64 `json:"messages_per_second"`
 	BytesPerSecond    float64 `json:"bytes_per_second"`
-	Mode              string  `json:"mode"` // of scaling: off, manual, auto
+	Mode              string  `json:"mode"`            // of scaling: off, manual, auto
+	Error             string  `json:"error,omitempty"` // why it cannot be read
+}
+
+// damaged is what is wrong with topics that cannot be read.
+func (v topView) damaged() (errs []error) {
+	for _, t := range v.Topics {
+		if t.Error != "" {
+			errs = append(errs, errors.New(t.Error))
+		}
+	}
+	return errs
+}
+
+// whole are the topics that can be read.
+func (v topView) whole() []topTopicView {
+	return slices.DeleteFunc(slices.Clone(v.Topics), func(t topTopicView) bool { return t.Error != "" })
 }
 
 func viewTop(u *smqpb.WatchUpdate) topView {
@@ -67,6 +90,7 @@ func viewTop(u *smqpb.WatchUpdate) topView {
 		v.Topics = append(v.Topics, topTopicView{
 			Topic: t.GetTopic(), TopicID: t.GetTopicId(), Partitions: t.GetPartitions(), Segments: t.GetSegments(), LayoutVersion: t.GetLayoutVersion(),
 			MessagesPerSecond: perSecond(t.GetMessagesPerSecond()), BytesPerSecond: perSecond(t.GetBytesPerSecond()), Mode: t.GetMode(),
+			Error: t.GetError().GetMessage(),
 		})
 	}
 	slices.SortFunc(v.Topics, func(a, b topTopicView) int {
@@ -116,12 +140,12 @@ var topTopicColumns = cli.View[topTopicView]{
 func printCluster(e *cli.Env, v topView) error {
 	switch e.Flags.Output {
 	case cli.FormatPlain, cli.FormatName:
-		return topTopicColumns.List(e, v.Topics)
+		return topTopicColumns.List(e, v.whole())
 	}
 	return topColumns.One(e, v, func() error {
 		return inParts(e,
 			func() error { return brokerColumns.Table(e, v.Brokers) },
-			func() error { return topTopicColumns.Table(e, v.Topics) },
+			func() error { return topTopicColumns.Table(e, v.whole()) },
 			func() error { return printEvents(e, v.Events) })
 	})
 }

@@ -20,10 +20,15 @@ type topicView struct {
 	CreatedMS     int64  `json:"created_ms"`
 	LayoutVersion uint64 `json:"layout_version"`
 	LiveSegments  int32  `json:"live_segments"`
+	Error         string `json:"error,omitempty"` // why it cannot be read
 }
 
-func viewSummary(t *smqpb.TopicSummary) topicView {
+// viewSummary is a topic, or what is known of one that cannot be read.
+func viewSummary(t *smqpb.TopicSummary, damage error) topicView {
 	v := viewConfig(t.GetConfig())
+	if damage != nil {
+		v.Error = damage.Error()
+	}
 	v.LayoutVersion, v.LiveSegments = t.GetLayoutVersion(), t.GetSegments()
 	return v
 }

@@ -109,10 +109,12 @@ func ask(cmd *cobra.Command, e *cli.Env, question func(context.Context, *client.
 func topics(ctx context.Context, c *client.Client) []string {
 	var names []string
 	for t, err := range c.ListTopics(ctx, "", client.ListOptions{NamesOnly: true}) {
-		if err != nil {
+		if t == nil {
 			break
 		}
-		names = append(names, t.GetConfig().GetTopic())
+		if err == nil { // else it is damaged, and of no use
+			names = append(names, t.GetConfig().GetTopic())
+		}
 	}
 	return names
 }
