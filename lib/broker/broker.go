@@ -52,6 +52,9 @@ type Broker struct {
 	ending   chan struct{} // closed when streams have to end, after a drain
 	drained  chan struct{} // closed when the broker has handed everything over and left
 
+	rest       atomic.Int32 // segments that were never opened and are not handed over yet, at least
+	handedOver atomic.Bool
+
 	drainApart sync.Once // a drain asked for from afar
 	drainDone  sync.Once
 	close      sync.Once
@@ -223,6 +226,9 @@ func (b *Broker) Health(ctx context.Context) error {
 func (b *Broker) Drain(ctx context.Context) error {
 	b.startDrain()
 	err := b.handOver(ctx)
+	if err == nil {
+		b.handedOver.Store(true)
+	}
 	leaveCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*leaveTimeout)
 	defer cancel()
 	b.member.leave(leaveCtx)
@@ -269,7 +275,7 @@ func (b *Broker) startDrain() {
 // when nobody is there to take them, until all are sealed.
 func (b *Broker) handOver(ctx context.Context) error {
 	own := b.segments()
-	empty, unopened := own.empty, own.handOverUnopened(ctx)
+	empty, rest := own.empty, b.handOverRest(ctx, own)
 	for _, s := range own.all() {
 		select {
 		case <-s.sealed:
@@ -278,12 +284,16 @@ func (b *Broker) handOver(ctx context.Context) error {
 			return b.leftBehind(own)
 		}
 	}
-	for empty != nil || unopened != nil {
+	for empty != nil || rest != nil {
 		select {
 		case <-empty:
 			empty = nil
-		case <-unopened:
-			unopened = nil
+		case <-rest:
+			if ctx.Err() != nil {
+				return b.leftBehind(own)
+			}
+			rest = nil
+			b.rest.Store(0)
 		case <-time.After(renewEvery):
 			if b.alone() {
 				b.log.Warn("no other broker takes the segments; they are sealed and wait for one", "segments", own.left())
@@ -297,8 +307,11 @@ func (b *Broker) handOver(ctx context.Context) error {
 }
 
 func (b *Broker) leftBehind(own *segments) error {
-	return fmt.Errorf("drain: %w: not handed over: %s", smq.ErrTimeout, smq.Count(own.left(), "segment"))
+	return fmt.Errorf("drain: %w: not handed over: %s", smq.ErrTimeout, smq.Count(b.segmentsLeft(own), "segment"))
 }
+
+// segmentsLeft is how many segments are not handed over yet, at least.
+func (b *Broker) segmentsLeft(own *segments) int { return own.left() + int(b.rest.Load()) }
 
 // alone reports whether no other broker takes segments.
 func (b *Broker) alone() bool {

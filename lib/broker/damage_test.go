@@ -3,8 +3,10 @@ package broker_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seaweedmq/smq/lib/client"
 	"github.com/seaweedmq/smq/lib/seglog"
@@ -77,5 +79,42 @@ func TestDamageStopsOnePartition(t *testing.T) {
 	}
 	if read[sick] != 0 || failed != 1 {
 		t.Errorf("partition %d: %d messages, and %d errors", sick, read[sick], failed)
+	}
+}
+
+// A topic whose layout is damaged does not keep its broker from leaving: what it
+// has is sealed, and goes on when the file is mended.
+func TestDrainOfADamagedTopic(t *testing.T) {
+	b := newBed(t, "a", "b")
+	c := b.connect(4)
+	w := b.write(c, 4)
+	w.send(100)
+	w.flush()
+	owner := b.owner(0)
+	next := map[string]string{"a:7310": "b:7310", "b:7310": "a:7310"}[owner]
+	config, _ := b.live(0)
+	path := fmt.Sprintf("/topics/default/t/%s/layout/%020d.json", config.GetTopicId(), len(b.versions()))
+	whole, v, err := b.st.Read(t.Context(), path)
+	if err == nil {
+		v, err = b.st.Replace(t.Context(), path, whole[:9], v)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.start("c")
+	b.master.lead("c:7310") // which does not know the topic yet
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := b.broker(owner).Drain(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.st.Replace(t.Context(), path, whole, v); err != nil {
+		t.Fatal(err)
+	}
+	w.send(100)
+	w.flush()
+	b.read(c).check(w)
+	if now := b.owner(0); now != next && now != "c:7310" {
+		t.Errorf("the owner is %s, %s has left", now, owner)
 	}
 }

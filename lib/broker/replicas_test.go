@@ -169,11 +169,11 @@ func TestDrainOfAFollower(t *testing.T) {
 func (b *bed) versions() []layout.Layout {
 	b.t.Helper()
 	config, _ := b.live(0)
-	all, _, err := catalog.Versions(within(b.t), b.st, topicT, smq.TopicID(config.GetTopicId()), 0, 1000)
+	page, err := catalog.Versions(within(b.t), b.st, topicT, smq.TopicID(config.GetTopicId()), 0, 1000)
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return all
+	return page.Versions
 }
 
 // causes are those of the versions behind the first n.

@@ -207,6 +207,14 @@ func (s leaderService) DrainBroker(ctx context.Context, req *smqpb.DrainBrokerRe
 	return l.DrainBroker(ctx, req)
 }
 
+func (s leaderService) HandOver(ctx context.Context, req *smqpb.HandOverRequest) (*smqpb.HandOverResponse, error) {
+	l, err := s.role.leader()
+	if err != nil {
+		return nil, err
+	}
+	return l.HandOver(ctx, req)
+}
+
 func (s leaderService) AlterTopic(ctx context.Context, req *smqpb.AlterTopicRequest) (*smqpb.AlterTopicResponse, error) {
 	l, err := s.role.changing()
 	if err != nil {

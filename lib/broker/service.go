@@ -42,8 +42,7 @@ func (s brokerService) Drain(context.Context, *smqpb.DrainRequest) (*smqpb.Drain
 			}
 		}()
 	})
-	left := s.b.segments().left()
-	return &smqpb.DrainResponse{Done: left == 0, SegmentsLeft: int32(left)}, nil
+	return &smqpb.DrainResponse{Done: s.b.handedOver.Load(), SegmentsLeft: int32(s.b.segmentsLeft(s.b.segments()))}, nil
 }
 
 // SealSegment seals a segment of this broker's as planned, if need be when it has

@@ -2,61 +2,72 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
-	"golang.org/x/sync/errgroup"
-
+	"github.com/seaweedmq/smq/lib/background"
 	"github.com/seaweedmq/smq/lib/layout"
 	"github.com/seaweedmq/smq/lib/seglog"
+	"github.com/seaweedmq/smq/lib/smq"
+	"github.com/seaweedmq/smq/lib/smqpb"
 )
 
-// maxHandOvers bounds the topics that are looked at at once for segments that
-// were never opened.
-const maxHandOvers = 16
+// unheardFor is how long a draining broker goes on asking a leader that does not
+// answer to take what it never opened. When the broker is gone the next one does
+// all the same.
+const unheardFor = 3 * time.Second
 
-// handOverUnopened hands over, when no more segments are opened, those that are
-// ours by the layouts of the topics known here but were never opened. What it
-// returns is closed when that is done, or ctx has ended.
-func (ss *segments) handOverUnopened(ctx context.Context) <-chan struct{} {
+// handOverRest has the leader give to others, when no more segments are opened
+// here, all that is this broker's by the layouts and was never opened. What it
+// returns is closed when nothing is left, or when it is given up.
+func (b *Broker) handOverRest(ctx context.Context, own *segments) <-chan struct{} {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		var group errgroup.Group
-		group.SetLimit(maxHandOvers)
-		for _, t := range ss.b.topics.all() {
-			group.Go(func() error {
-				ss.handOverTopic(ctx, t)
-				return nil
-			})
+		heard := time.Now()
+		for wait := reportAgain; ; wait = min(2*wait, reportAtMost) {
+			left, err := b.askToHandOver(ctx, own)
+			switch {
+			case err == nil && left == 0:
+				return
+			case err == nil:
+				heard = time.Now()
+				b.rest.Store(left)
+			case errors.Is(err, smq.ErrInvalid), time.Since(heard) >= unheardFor: // the first: it is of an older version
+				b.log.Warn("the leader does not take what was never opened here; it is failed over when this broker is gone", "err", err)
+				return
+			}
+			if background.Wait(ctx, wait) != nil {
+				return
+			}
 		}
-		_ = group.Wait() // nothing fails it
 	}()
 	return done
 }
 
-// handOverTopic hands over the topic's segments that were never opened.
-func (ss *segments) handOverTopic(ctx context.Context, t *topic) {
-	lay, err := t.refresh(ctx)
-	if err != nil {
-		ss.b.log.Debug("cannot tell which segments of a topic were never opened", "topic", t.Topic.String(), "err", err)
+// askToHandOver asks the leader once, and returns how many segments are left, at
+// least.
+func (b *Broker) askToHandOver(ctx context.Context, own *segments) (left int32, err error) {
+	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
+	defer cancel()
+	req := &smqpb.HandOverRequest{Broker: string(own.self)}
+	for _, s := range own.all() {
+		req.Open = append(req.Open, &smqpb.SegmentRef{TopicId: string(s.key.topic), Segment: uint64(s.key.id)})
 	}
-	for _, s := range lay.Segments {
-		if s.Owner.Broker == ss.self && !ss.hadOpen(segmentKey{t.ID, s.ID}) {
-			ss.sealUnopened(ctx, t, s)
+	err = b.cfg.Cluster.Leader(ctx, func(ctx context.Context, l smqpb.LeaderClient) error {
+		resp, err := l.HandOver(ctx, req)
+		left = resp.GetSegmentsLeft()
+		if resp.GetIncomplete() {
+			left = max(left, 1)
 		}
-	}
-}
-
-// hadOpen reports whether the segment is looked after here, or was lately: its
-// followers may hold messages that are not in the store.
-func (ss *segments) hadOpen(k segmentKey) bool {
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	return ss.byKey[k] != nil || ss.past[k] != nil
+		return err
+	})
+	return left, err
 }
 
 // sealUnopened seals a segment that is ours by the layout but was never opened,
-// and has it replaced, so that it need not wait for this broker to be gone.
+// and has it replaced, so that whoever asks for it need not wait for the leader.
 func (ss *segments) sealUnopened(ctx context.Context, t *topic, s layout.Segment) {
 	err := ss.b.tasks.Once(ctx, fmt.Sprintf("seal %s/%d", t.ID, s.ID), reportFor, func(ctx context.Context) error {
 		_, err := seglog.SealStore(ctx, t.st, t.Ident(s.ID, s.Range), seals(s), seglog.SealOptions{Broker: ss.self})

@@ -2,9 +2,11 @@ package broker_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/seaweedmq/smq/lib/catalog"
+	"github.com/seaweedmq/smq/lib/client"
 	"github.com/seaweedmq/smq/lib/layout"
 	"github.com/seaweedmq/smq/lib/smq"
 	"github.com/seaweedmq/smq/lib/smqpb"
@@ -55,4 +57,65 @@ func TestDrainOfSegmentsThatNobodyAskedFor(t *testing.T) {
 	w.send(20)
 	w.flush()
 	b.read(c).check(w)
+}
+
+// A broker that is leaving is also rid of what the leader has given to it and
+// nobody has told it of: segments of topics that it has never heard of.
+func TestDrainOfTopicsThatItHasNeverHeardOf(t *testing.T) {
+	b := newBed(t, "b", "a") // b leads
+	c := b.connect(0)
+	var topics []smq.Topic
+	given := 0
+	for i := range 8 {
+		topic := smq.Topic{Namespace: smq.DefaultNamespace, Name: fmt.Sprint("t", i)}
+		if _, err := c.CreateTopic(within(t), topic, client.TopicOptions{Partitions: 4}); err != nil {
+			t.Fatal(err)
+		}
+		resp := b.lookup(&smqpb.LookupRequest{Topic: topic.String(), Assign: true})
+		if resp.GetLayout().GetSegments()[0].GetOwnerAddress() == "a:7310" {
+			given++
+		}
+		topics = append(topics, topic)
+	}
+	if given == 0 {
+		t.Fatal("nothing is given to a")
+	}
+	id := string(b.broker("a:7310").ID())
+	var first *smqpb.DrainBrokerResponse
+	err := b.cluster().Leader(within(t), func(ctx context.Context, l smqpb.LeaderClient) (err error) {
+		first, err = l.DrainBroker(ctx, &smqpb.DrainBrokerRequest{Broker: id})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first.GetDone() { // it says so when it is, and not before
+		b.wantHandedOver(topics)
+	}
+	<-b.broker("a:7310").Drained()
+	b.wantHandedOver(topics)
+}
+
+// wantHandedOver checks that the layouts of topics list nothing of broker a, and
+// that nothing was failed over.
+func (b *bed) wantHandedOver(topics []smq.Topic) {
+	b.t.Helper()
+	for _, topic := range topics {
+		config, err := catalog.ReadConfig(b.t.Context(), b.st, topic)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		page, err := catalog.Versions(b.t.Context(), b.st, topic, config.ID, 0, 100)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		for _, v := range page.Versions {
+			if v.Cause == layout.Failover {
+				b.t.Errorf("version %d of %s is a failover", v.Version, topic)
+			}
+		}
+		if s := page.Versions[len(page.Versions)-1].Segments[0]; s.Owner.Address == "a:7310" {
+			b.t.Errorf("segment %d of %s is left to the broker that has left", s.ID, topic)
+		}
+	}
 }

@@ -153,11 +153,17 @@ func (b *Broker) reportLater(t *topic, id smq.SegmentID, n notice) {
 
 // report tells the leading broker that the segment is sealed, or has to be,
 // until the layout does not list it any more. It fails when that will not
-// happen: ctx has ended, or the topic is deleted.
+// happen: ctx has ended, or the topic is deleted; or not soon, while the broker
+// drains: the topic is damaged.
 func (b *Broker) report(ctx context.Context, t *topic, id smq.SegmentID, n notice) error {
 	for wait := reportAgain; ; wait = min(2*wait, reportAtMost) {
 		err := b.reportOnce(ctx, t, id, n)
 		if err == nil || errors.Is(err, smq.ErrNotFound) || errors.Is(err, smq.ErrConflict) {
+			return err
+		}
+		if b.draining.Load() && errors.Is(err, smq.ErrCorrupt) {
+			// Nobody can take it before a file is mended, and it is all in the store.
+			b.log.Error("a sealed segment of a damaged topic is left listed", "topic", t.Topic.String(), "segment", id, "err", err)
 			return err
 		}
 		b.log.Debug("a sealed segment is still listed", "topic", t.Topic.String(), "segment", id, "err", err)

@@ -37,6 +37,15 @@
 // all. They happen whole or not: a segment that is sealed while another one is
 // not gets a plain successor.
 //
+// A broker that drains seals what it has open by itself. What it was given and
+// has not opened, it may not even know of: it asks for that to be handed over
+// (handover.go), until the layouts list nothing of it.
+//
+// # Damage
+//
+// A topic of which a file is damaged is noted, told of, and left alone until the
+// file is mended (damage.go); all others go on.
+//
 // # Loads
 //
 // Brokers report what their segments take in (loads.go); traffic.go keeps that

@@ -124,7 +124,7 @@ func (x OffsetsRequest_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use OffsetsRequest_Kind.Descriptor instead.
 func (OffsetsRequest_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{34, 0}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{35, 0}
 }
 
 type CreateTopicRequest struct {
@@ -1029,8 +1029,11 @@ func (x *DrainBrokerResponse) GetSegmentsLeft() int32 {
 }
 
 type HandOverRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Broker        string                 `protobuf:"bytes,1,opt,name=broker,proto3" json:"broker,omitempty"` // it is given nothing any more
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Broker string                 `protobuf:"bytes,1,opt,name=broker,proto3" json:"broker,omitempty"` // it is given nothing any more
+	// The segments that it looks after itself: it has them open, or did and is
+	// having them replaced.
+	Open          []*SegmentRef `protobuf:"bytes,2,rep,name=open,proto3" json:"open,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1072,16 +1075,76 @@ func (x *HandOverRequest) GetBroker() string {
 	return ""
 }
 
+func (x *HandOverRequest) GetOpen() []*SegmentRef {
+	if x != nil {
+		return x.Open
+	}
+	return nil
+}
+
+type SegmentRef struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	TopicId       string                 `protobuf:"bytes,1,opt,name=topic_id,json=topicId,proto3" json:"topic_id,omitempty"`
+	Segment       uint64                 `protobuf:"varint,2,opt,name=segment,proto3" json:"segment,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SegmentRef) Reset() {
+	*x = SegmentRef{}
+	mi := &file_smqpb_broker_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SegmentRef) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SegmentRef) ProtoMessage() {}
+
+func (x *SegmentRef) ProtoReflect() protoreflect.Message {
+	mi := &file_smqpb_broker_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SegmentRef.ProtoReflect.Descriptor instead.
+func (*SegmentRef) Descriptor() ([]byte, []int) {
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *SegmentRef) GetTopicId() string {
+	if x != nil {
+		return x.TopicId
+	}
+	return ""
+}
+
+func (x *SegmentRef) GetSegment() uint64 {
+	if x != nil {
+		return x.Segment
+	}
+	return 0
+}
+
 type HandOverResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	SegmentsLeft  int32                  `protobuf:"varint,1,opt,name=segments_left,json=segmentsLeft,proto3" json:"segments_left,omitempty"` // that could not be replaced yet
+	Incomplete    bool                   `protobuf:"varint,2,opt,name=incomplete,proto3" json:"incomplete,omitempty"`                         // the leader has not looked at all topics yet
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *HandOverResponse) Reset() {
 	*x = HandOverResponse{}
-	mi := &file_smqpb_broker_proto_msgTypes[17]
+	mi := &file_smqpb_broker_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1093,7 +1156,7 @@ func (x *HandOverResponse) String() string {
 func (*HandOverResponse) ProtoMessage() {}
 
 func (x *HandOverResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[17]
+	mi := &file_smqpb_broker_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1106,7 +1169,7 @@ func (x *HandOverResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandOverResponse.ProtoReflect.Descriptor instead.
 func (*HandOverResponse) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{17}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *HandOverResponse) GetSegmentsLeft() int32 {
@@ -1114,6 +1177,13 @@ func (x *HandOverResponse) GetSegmentsLeft() int32 {
 		return x.SegmentsLeft
 	}
 	return 0
+}
+
+func (x *HandOverResponse) GetIncomplete() bool {
+	if x != nil {
+		return x.Incomplete
+	}
+	return false
 }
 
 type AlterTopicRequest struct {
@@ -1131,7 +1201,7 @@ type AlterTopicRequest struct {
 
 func (x *AlterTopicRequest) Reset() {
 	*x = AlterTopicRequest{}
-	mi := &file_smqpb_broker_proto_msgTypes[18]
+	mi := &file_smqpb_broker_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1143,7 +1213,7 @@ func (x *AlterTopicRequest) String() string {
 func (*AlterTopicRequest) ProtoMessage() {}
 
 func (x *AlterTopicRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[18]
+	mi := &file_smqpb_broker_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1156,7 +1226,7 @@ func (x *AlterTopicRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AlterTopicRequest.ProtoReflect.Descriptor instead.
 func (*AlterTopicRequest) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{18}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *AlterTopicRequest) GetTopic() string {
@@ -1203,7 +1273,7 @@ type AlterTopicResponse struct {
 
 func (x *AlterTopicResponse) Reset() {
 	*x = AlterTopicResponse{}
-	mi := &file_smqpb_broker_proto_msgTypes[19]
+	mi := &file_smqpb_broker_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1215,7 +1285,7 @@ func (x *AlterTopicResponse) String() string {
 func (*AlterTopicResponse) ProtoMessage() {}
 
 func (x *AlterTopicResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[19]
+	mi := &file_smqpb_broker_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1228,7 +1298,7 @@ func (x *AlterTopicResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AlterTopicResponse.ProtoReflect.Descriptor instead.
 func (*AlterTopicResponse) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{19}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *AlterTopicResponse) GetConfig() *TopicConfig {
@@ -1251,7 +1321,7 @@ type SplitSegmentRequest struct {
 
 func (x *SplitSegmentRequest) Reset() {
 	*x = SplitSegmentRequest{}
-	mi := &file_smqpb_broker_proto_msgTypes[20]
+	mi := &file_smqpb_broker_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1263,7 +1333,7 @@ func (x *SplitSegmentRequest) String() string {
 func (*SplitSegmentRequest) ProtoMessage() {}
 
 func (x *SplitSegmentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[20]
+	mi := &file_smqpb_broker_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1276,7 +1346,7 @@ func (x *SplitSegmentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SplitSegmentRequest.ProtoReflect.Descriptor instead.
 func (*SplitSegmentRequest) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{20}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *SplitSegmentRequest) GetTopic() string {
@@ -1316,7 +1386,7 @@ type SplitSegmentResponse struct {
 
 func (x *SplitSegmentResponse) Reset() {
 	*x = SplitSegmentResponse{}
-	mi := &file_smqpb_broker_proto_msgTypes[21]
+	mi := &file_smqpb_broker_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1328,7 +1398,7 @@ func (x *SplitSegmentResponse) String() string {
 func (*SplitSegmentResponse) ProtoMessage() {}
 
 func (x *SplitSegmentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[21]
+	mi := &file_smqpb_broker_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1341,7 +1411,7 @@ func (x *SplitSegmentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SplitSegmentResponse.ProtoReflect.Descriptor instead.
 func (*SplitSegmentResponse) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{21}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *SplitSegmentResponse) GetLayout() *Layout {
@@ -1362,7 +1432,7 @@ type MergeSegmentsRequest struct {
 
 func (x *MergeSegmentsRequest) Reset() {
 	*x = MergeSegmentsRequest{}
-	mi := &file_smqpb_broker_proto_msgTypes[22]
+	mi := &file_smqpb_broker_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1374,7 +1444,7 @@ func (x *MergeSegmentsRequest) String() string {
 func (*MergeSegmentsRequest) ProtoMessage() {}
 
 func (x *MergeSegmentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[22]
+	mi := &file_smqpb_broker_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1387,7 +1457,7 @@ func (x *MergeSegmentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MergeSegmentsRequest.ProtoReflect.Descriptor instead.
 func (*MergeSegmentsRequest) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{22}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *MergeSegmentsRequest) GetTopic() string {
@@ -1420,7 +1490,7 @@ type MergeSegmentsResponse struct {
 
 func (x *MergeSegmentsResponse) Reset() {
 	*x = MergeSegmentsResponse{}
-	mi := &file_smqpb_broker_proto_msgTypes[23]
+	mi := &file_smqpb_broker_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1432,7 +1502,7 @@ func (x *MergeSegmentsResponse) String() string {
 func (*MergeSegmentsResponse) ProtoMessage() {}
 
 func (x *MergeSegmentsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[23]
+	mi := &file_smqpb_broker_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1445,7 +1515,7 @@ func (x *MergeSegmentsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MergeSegmentsResponse.ProtoReflect.Descriptor instead.
 func (*MergeSegmentsResponse) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{23}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *MergeSegmentsResponse) GetLayout() *Layout {
@@ -1467,7 +1537,7 @@ type ListVersionsRequest struct {
 
 func (x *ListVersionsRequest) Reset() {
 	*x = ListVersionsRequest{}
-	mi := &file_smqpb_broker_proto_msgTypes[24]
+	mi := &file_smqpb_broker_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1479,7 +1549,7 @@ func (x *ListVersionsRequest) String() string {
 func (*ListVersionsRequest) ProtoMessage() {}
 
 func (x *ListVersionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[24]
+	mi := &file_smqpb_broker_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1492,7 +1562,7 @@ func (x *ListVersionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVersionsRequest.ProtoReflect.Descriptor instead.
 func (*ListVersionsRequest) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{24}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ListVersionsRequest) GetTopic() string {
@@ -1535,7 +1605,7 @@ type ListVersionsResponse struct {
 
 func (x *ListVersionsResponse) Reset() {
 	*x = ListVersionsResponse{}
-	mi := &file_smqpb_broker_proto_msgTypes[25]
+	mi := &file_smqpb_broker_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1547,7 +1617,7 @@ func (x *ListVersionsResponse) String() string {
 func (*ListVersionsResponse) ProtoMessage() {}
 
 func (x *ListVersionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[25]
+	mi := &file_smqpb_broker_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1560,7 +1630,7 @@ func (x *ListVersionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVersionsResponse.ProtoReflect.Descriptor instead.
 func (*ListVersionsResponse) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{25}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListVersionsResponse) GetConfig() *TopicConfig {
@@ -1601,7 +1671,7 @@ type DamagedVersion struct {
 
 func (x *DamagedVersion) Reset() {
 	*x = DamagedVersion{}
-	mi := &file_smqpb_broker_proto_msgTypes[26]
+	mi := &file_smqpb_broker_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1613,7 +1683,7 @@ func (x *DamagedVersion) String() string {
 func (*DamagedVersion) ProtoMessage() {}
 
 func (x *DamagedVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[26]
+	mi := &file_smqpb_broker_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1626,7 +1696,7 @@ func (x *DamagedVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DamagedVersion.ProtoReflect.Descriptor instead.
 func (*DamagedVersion) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{26}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *DamagedVersion) GetVersion() uint64 {
@@ -1657,7 +1727,7 @@ type ReportLoadsRequest struct {
 
 func (x *ReportLoadsRequest) Reset() {
 	*x = ReportLoadsRequest{}
-	mi := &file_smqpb_broker_proto_msgTypes[27]
+	mi := &file_smqpb_broker_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1669,7 +1739,7 @@ func (x *ReportLoadsRequest) String() string {
 func (*ReportLoadsRequest) ProtoMessage() {}
 
 func (x *ReportLoadsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[27]
+	mi := &file_smqpb_broker_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1682,7 +1752,7 @@ func (x *ReportLoadsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportLoadsRequest.ProtoReflect.Descriptor instead.
 func (*ReportLoadsRequest) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{27}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ReportLoadsRequest) GetBroker() string {
@@ -1722,7 +1792,7 @@ type ReportLoadsResponse struct {
 
 func (x *ReportLoadsResponse) Reset() {
 	*x = ReportLoadsResponse{}
-	mi := &file_smqpb_broker_proto_msgTypes[28]
+	mi := &file_smqpb_broker_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1734,7 +1804,7 @@ func (x *ReportLoadsResponse) String() string {
 func (*ReportLoadsResponse) ProtoMessage() {}
 
 func (x *ReportLoadsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[28]
+	mi := &file_smqpb_broker_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1747,7 +1817,7 @@ func (x *ReportLoadsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportLoadsResponse.ProtoReflect.Descriptor instead.
 func (*ReportLoadsResponse) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{28}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ReportLoadsResponse) GetSendFull() bool {
@@ -1773,7 +1843,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_smqpb_broker_proto_msgTypes[29]
+	mi := &file_smqpb_broker_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1785,7 +1855,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[29]
+	mi := &file_smqpb_broker_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1798,7 +1868,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{29}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *WatchRequest) GetBrokers() bool {
@@ -1861,7 +1931,7 @@ type WatchUpdate struct {
 
 func (x *WatchUpdate) Reset() {
 	*x = WatchUpdate{}
-	mi := &file_smqpb_broker_proto_msgTypes[30]
+	mi := &file_smqpb_broker_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1873,7 +1943,7 @@ func (x *WatchUpdate) String() string {
 func (*WatchUpdate) ProtoMessage() {}
 
 func (x *WatchUpdate) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[30]
+	mi := &file_smqpb_broker_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1886,7 +1956,7 @@ func (x *WatchUpdate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchUpdate.ProtoReflect.Descriptor instead.
 func (*WatchUpdate) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{30}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *WatchUpdate) GetReset_() bool {
@@ -1965,7 +2035,7 @@ type TopicStatus struct {
 
 func (x *TopicStatus) Reset() {
 	*x = TopicStatus{}
-	mi := &file_smqpb_broker_proto_msgTypes[31]
+	mi := &file_smqpb_broker_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1977,7 +2047,7 @@ func (x *TopicStatus) String() string {
 func (*TopicStatus) ProtoMessage() {}
 
 func (x *TopicStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[31]
+	mi := &file_smqpb_broker_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1990,7 +2060,7 @@ func (x *TopicStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopicStatus.ProtoReflect.Descriptor instead.
 func (*TopicStatus) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{31}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *TopicStatus) GetTopic() string {
@@ -2074,7 +2144,7 @@ type TopicDetail struct {
 
 func (x *TopicDetail) Reset() {
 	*x = TopicDetail{}
-	mi := &file_smqpb_broker_proto_msgTypes[32]
+	mi := &file_smqpb_broker_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2086,7 +2156,7 @@ func (x *TopicDetail) String() string {
 func (*TopicDetail) ProtoMessage() {}
 
 func (x *TopicDetail) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[32]
+	mi := &file_smqpb_broker_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2099,7 +2169,7 @@ func (x *TopicDetail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopicDetail.ProtoReflect.Descriptor instead.
 func (*TopicDetail) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{32}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *TopicDetail) GetConfig() *TopicConfig {
@@ -2174,7 +2244,7 @@ type LayoutEvent struct {
 
 func (x *LayoutEvent) Reset() {
 	*x = LayoutEvent{}
-	mi := &file_smqpb_broker_proto_msgTypes[33]
+	mi := &file_smqpb_broker_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2186,7 +2256,7 @@ func (x *LayoutEvent) String() string {
 func (*LayoutEvent) ProtoMessage() {}
 
 func (x *LayoutEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[33]
+	mi := &file_smqpb_broker_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2199,7 +2269,7 @@ func (x *LayoutEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LayoutEvent.ProtoReflect.Descriptor instead.
 func (*LayoutEvent) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{33}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *LayoutEvent) GetTopic() string {
@@ -2306,7 +2376,7 @@ type OffsetsRequest struct {
 
 func (x *OffsetsRequest) Reset() {
 	*x = OffsetsRequest{}
-	mi := &file_smqpb_broker_proto_msgTypes[34]
+	mi := &file_smqpb_broker_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2318,7 +2388,7 @@ func (x *OffsetsRequest) String() string {
 func (*OffsetsRequest) ProtoMessage() {}
 
 func (x *OffsetsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[34]
+	mi := &file_smqpb_broker_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2331,7 +2401,7 @@ func (x *OffsetsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OffsetsRequest.ProtoReflect.Descriptor instead.
 func (*OffsetsRequest) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{34}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *OffsetsRequest) GetTopic() string {
@@ -2381,7 +2451,7 @@ type OffsetsResponse struct {
 
 func (x *OffsetsResponse) Reset() {
 	*x = OffsetsResponse{}
-	mi := &file_smqpb_broker_proto_msgTypes[35]
+	mi := &file_smqpb_broker_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2393,7 +2463,7 @@ func (x *OffsetsResponse) String() string {
 func (*OffsetsResponse) ProtoMessage() {}
 
 func (x *OffsetsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[35]
+	mi := &file_smqpb_broker_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2406,7 +2476,7 @@ func (x *OffsetsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OffsetsResponse.ProtoReflect.Descriptor instead.
 func (*OffsetsResponse) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{35}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *OffsetsResponse) GetTopicId() string {
@@ -2445,7 +2515,7 @@ type ListSegmentsRequest struct {
 
 func (x *ListSegmentsRequest) Reset() {
 	*x = ListSegmentsRequest{}
-	mi := &file_smqpb_broker_proto_msgTypes[36]
+	mi := &file_smqpb_broker_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2457,7 +2527,7 @@ func (x *ListSegmentsRequest) String() string {
 func (*ListSegmentsRequest) ProtoMessage() {}
 
 func (x *ListSegmentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[36]
+	mi := &file_smqpb_broker_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2470,7 +2540,7 @@ func (x *ListSegmentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSegmentsRequest.ProtoReflect.Descriptor instead.
 func (*ListSegmentsRequest) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{36}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{37}
 }
 
 type SegmentStatus struct {
@@ -2496,7 +2566,7 @@ type SegmentStatus struct {
 
 func (x *SegmentStatus) Reset() {
 	*x = SegmentStatus{}
-	mi := &file_smqpb_broker_proto_msgTypes[37]
+	mi := &file_smqpb_broker_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2508,7 +2578,7 @@ func (x *SegmentStatus) String() string {
 func (*SegmentStatus) ProtoMessage() {}
 
 func (x *SegmentStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[37]
+	mi := &file_smqpb_broker_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2521,7 +2591,7 @@ func (x *SegmentStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SegmentStatus.ProtoReflect.Descriptor instead.
 func (*SegmentStatus) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{37}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *SegmentStatus) GetTopic() string {
@@ -2634,7 +2704,7 @@ type ListSegmentsResponse struct {
 
 func (x *ListSegmentsResponse) Reset() {
 	*x = ListSegmentsResponse{}
-	mi := &file_smqpb_broker_proto_msgTypes[38]
+	mi := &file_smqpb_broker_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2646,7 +2716,7 @@ func (x *ListSegmentsResponse) String() string {
 func (*ListSegmentsResponse) ProtoMessage() {}
 
 func (x *ListSegmentsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[38]
+	mi := &file_smqpb_broker_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2659,7 +2729,7 @@ func (x *ListSegmentsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSegmentsResponse.ProtoReflect.Descriptor instead.
 func (*ListSegmentsResponse) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{38}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ListSegmentsResponse) GetSegments() []*SegmentStatus {
@@ -2684,7 +2754,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_smqpb_broker_proto_msgTypes[39]
+	mi := &file_smqpb_broker_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2696,7 +2766,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[39]
+	mi := &file_smqpb_broker_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2709,7 +2779,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{39}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{40}
 }
 
 type DrainResponse struct {
@@ -2722,7 +2792,7 @@ type DrainResponse struct {
 
 func (x *DrainResponse) Reset() {
 	*x = DrainResponse{}
-	mi := &file_smqpb_broker_proto_msgTypes[40]
+	mi := &file_smqpb_broker_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2734,7 +2804,7 @@ func (x *DrainResponse) String() string {
 func (*DrainResponse) ProtoMessage() {}
 
 func (x *DrainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[40]
+	mi := &file_smqpb_broker_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2747,7 +2817,7 @@ func (x *DrainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainResponse.ProtoReflect.Descriptor instead.
 func (*DrainResponse) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{40}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *DrainResponse) GetDone() bool {
@@ -2775,7 +2845,7 @@ type SealSegmentRequest struct {
 
 func (x *SealSegmentRequest) Reset() {
 	*x = SealSegmentRequest{}
-	mi := &file_smqpb_broker_proto_msgTypes[41]
+	mi := &file_smqpb_broker_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2787,7 +2857,7 @@ func (x *SealSegmentRequest) String() string {
 func (*SealSegmentRequest) ProtoMessage() {}
 
 func (x *SealSegmentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[41]
+	mi := &file_smqpb_broker_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2800,7 +2870,7 @@ func (x *SealSegmentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SealSegmentRequest.ProtoReflect.Descriptor instead.
 func (*SealSegmentRequest) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{41}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *SealSegmentRequest) GetTopic() string {
@@ -2834,7 +2904,7 @@ type SealSegmentResponse struct {
 
 func (x *SealSegmentResponse) Reset() {
 	*x = SealSegmentResponse{}
-	mi := &file_smqpb_broker_proto_msgTypes[42]
+	mi := &file_smqpb_broker_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2846,7 +2916,7 @@ func (x *SealSegmentResponse) String() string {
 func (*SealSegmentResponse) ProtoMessage() {}
 
 func (x *SealSegmentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[42]
+	mi := &file_smqpb_broker_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2859,7 +2929,7 @@ func (x *SealSegmentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SealSegmentResponse.ProtoReflect.Descriptor instead.
 func (*SealSegmentResponse) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{42}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *SealSegmentResponse) GetSealChunk() uint64 {
@@ -2891,7 +2961,7 @@ type ErrorInfo struct {
 
 func (x *ErrorInfo) Reset() {
 	*x = ErrorInfo{}
-	mi := &file_smqpb_broker_proto_msgTypes[43]
+	mi := &file_smqpb_broker_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2903,7 +2973,7 @@ func (x *ErrorInfo) String() string {
 func (*ErrorInfo) ProtoMessage() {}
 
 func (x *ErrorInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[43]
+	mi := &file_smqpb_broker_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2916,7 +2986,7 @@ func (x *ErrorInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorInfo.ProtoReflect.Descriptor instead.
 func (*ErrorInfo) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{43}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ErrorInfo) GetCode() string {
@@ -2966,7 +3036,7 @@ type PublishHead struct {
 
 func (x *PublishHead) Reset() {
 	*x = PublishHead{}
-	mi := &file_smqpb_broker_proto_msgTypes[44]
+	mi := &file_smqpb_broker_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2978,7 +3048,7 @@ func (x *PublishHead) String() string {
 func (*PublishHead) ProtoMessage() {}
 
 func (x *PublishHead) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[44]
+	mi := &file_smqpb_broker_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2991,7 +3061,7 @@ func (x *PublishHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishHead.ProtoReflect.Descriptor instead.
 func (*PublishHead) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{44}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *PublishHead) GetHello() *PublishHello {
@@ -3019,7 +3089,7 @@ type PublishHello struct {
 
 func (x *PublishHello) Reset() {
 	*x = PublishHello{}
-	mi := &file_smqpb_broker_proto_msgTypes[45]
+	mi := &file_smqpb_broker_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3031,7 +3101,7 @@ func (x *PublishHello) String() string {
 func (*PublishHello) ProtoMessage() {}
 
 func (x *PublishHello) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[45]
+	mi := &file_smqpb_broker_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3044,7 +3114,7 @@ func (x *PublishHello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishHello.ProtoReflect.Descriptor instead.
 func (*PublishHello) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{45}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *PublishHello) GetTopic() string {
@@ -3080,7 +3150,7 @@ type PublishBatch struct {
 
 func (x *PublishBatch) Reset() {
 	*x = PublishBatch{}
-	mi := &file_smqpb_broker_proto_msgTypes[46]
+	mi := &file_smqpb_broker_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3092,7 +3162,7 @@ func (x *PublishBatch) String() string {
 func (*PublishBatch) ProtoMessage() {}
 
 func (x *PublishBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[46]
+	mi := &file_smqpb_broker_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3105,7 +3175,7 @@ func (x *PublishBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishBatch.ProtoReflect.Descriptor instead.
 func (*PublishBatch) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{46}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *PublishBatch) GetId() uint64 {
@@ -3147,7 +3217,7 @@ type PublishAcks struct {
 
 func (x *PublishAcks) Reset() {
 	*x = PublishAcks{}
-	mi := &file_smqpb_broker_proto_msgTypes[47]
+	mi := &file_smqpb_broker_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3159,7 +3229,7 @@ func (x *PublishAcks) String() string {
 func (*PublishAcks) ProtoMessage() {}
 
 func (x *PublishAcks) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[47]
+	mi := &file_smqpb_broker_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3172,7 +3242,7 @@ func (x *PublishAcks) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishAcks.ProtoReflect.Descriptor instead.
 func (*PublishAcks) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{47}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *PublishAcks) GetAcks() []*PublishAck {
@@ -3195,7 +3265,7 @@ type PublishAck struct {
 
 func (x *PublishAck) Reset() {
 	*x = PublishAck{}
-	mi := &file_smqpb_broker_proto_msgTypes[48]
+	mi := &file_smqpb_broker_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3207,7 +3277,7 @@ func (x *PublishAck) String() string {
 func (*PublishAck) ProtoMessage() {}
 
 func (x *PublishAck) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[48]
+	mi := &file_smqpb_broker_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3220,7 +3290,7 @@ func (x *PublishAck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishAck.ProtoReflect.Descriptor instead.
 func (*PublishAck) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{48}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *PublishAck) GetId() uint64 {
@@ -3272,7 +3342,7 @@ type SubscribeHead struct {
 
 func (x *SubscribeHead) Reset() {
 	*x = SubscribeHead{}
-	mi := &file_smqpb_broker_proto_msgTypes[49]
+	mi := &file_smqpb_broker_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3284,7 +3354,7 @@ func (x *SubscribeHead) String() string {
 func (*SubscribeHead) ProtoMessage() {}
 
 func (x *SubscribeHead) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[49]
+	mi := &file_smqpb_broker_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3297,7 +3367,7 @@ func (x *SubscribeHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeHead.ProtoReflect.Descriptor instead.
 func (*SubscribeHead) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{49}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *SubscribeHead) GetHello() *SubscribeHello {
@@ -3338,7 +3408,7 @@ type SubscribeHello struct {
 
 func (x *SubscribeHello) Reset() {
 	*x = SubscribeHello{}
-	mi := &file_smqpb_broker_proto_msgTypes[50]
+	mi := &file_smqpb_broker_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3350,7 +3420,7 @@ func (x *SubscribeHello) String() string {
 func (*SubscribeHello) ProtoMessage() {}
 
 func (x *SubscribeHello) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[50]
+	mi := &file_smqpb_broker_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3363,7 +3433,7 @@ func (x *SubscribeHello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeHello.ProtoReflect.Descriptor instead.
 func (*SubscribeHello) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{50}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *SubscribeHello) GetTopic() string {
@@ -3396,7 +3466,7 @@ type DeliverHead struct {
 
 func (x *DeliverHead) Reset() {
 	*x = DeliverHead{}
-	mi := &file_smqpb_broker_proto_msgTypes[51]
+	mi := &file_smqpb_broker_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3408,7 +3478,7 @@ func (x *DeliverHead) String() string {
 func (*DeliverHead) ProtoMessage() {}
 
 func (x *DeliverHead) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[51]
+	mi := &file_smqpb_broker_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3421,7 +3491,7 @@ func (x *DeliverHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliverHead.ProtoReflect.Descriptor instead.
 func (*DeliverHead) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{51}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *DeliverHead) GetBatches() []*DeliverBatch {
@@ -3462,7 +3532,7 @@ type DeliverBatch struct {
 
 func (x *DeliverBatch) Reset() {
 	*x = DeliverBatch{}
-	mi := &file_smqpb_broker_proto_msgTypes[52]
+	mi := &file_smqpb_broker_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3474,7 +3544,7 @@ func (x *DeliverBatch) String() string {
 func (*DeliverBatch) ProtoMessage() {}
 
 func (x *DeliverBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[52]
+	mi := &file_smqpb_broker_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3487,7 +3557,7 @@ func (x *DeliverBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliverBatch.ProtoReflect.Descriptor instead.
 func (*DeliverBatch) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{52}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *DeliverBatch) GetPartition() int32 {
@@ -3516,7 +3586,7 @@ type PartitionEnd struct {
 
 func (x *PartitionEnd) Reset() {
 	*x = PartitionEnd{}
-	mi := &file_smqpb_broker_proto_msgTypes[53]
+	mi := &file_smqpb_broker_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3528,7 +3598,7 @@ func (x *PartitionEnd) String() string {
 func (*PartitionEnd) ProtoMessage() {}
 
 func (x *PartitionEnd) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[53]
+	mi := &file_smqpb_broker_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3541,7 +3611,7 @@ func (x *PartitionEnd) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionEnd.ProtoReflect.Descriptor instead.
 func (*PartitionEnd) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{53}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *PartitionEnd) GetPartition() int32 {
@@ -3583,7 +3653,7 @@ type FenceReplicaRequest struct {
 
 func (x *FenceReplicaRequest) Reset() {
 	*x = FenceReplicaRequest{}
-	mi := &file_smqpb_broker_proto_msgTypes[54]
+	mi := &file_smqpb_broker_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3595,7 +3665,7 @@ func (x *FenceReplicaRequest) String() string {
 func (*FenceReplicaRequest) ProtoMessage() {}
 
 func (x *FenceReplicaRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[54]
+	mi := &file_smqpb_broker_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3608,7 +3678,7 @@ func (x *FenceReplicaRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FenceReplicaRequest.ProtoReflect.Descriptor instead.
 func (*FenceReplicaRequest) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{54}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *FenceReplicaRequest) GetTopic() string {
@@ -3642,7 +3712,7 @@ type FenceReplicaResponse struct {
 
 func (x *FenceReplicaResponse) Reset() {
 	*x = FenceReplicaResponse{}
-	mi := &file_smqpb_broker_proto_msgTypes[55]
+	mi := &file_smqpb_broker_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3654,7 +3724,7 @@ func (x *FenceReplicaResponse) String() string {
 func (*FenceReplicaResponse) ProtoMessage() {}
 
 func (x *FenceReplicaResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[55]
+	mi := &file_smqpb_broker_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3667,7 +3737,7 @@ func (x *FenceReplicaResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FenceReplicaResponse.ProtoReflect.Descriptor instead.
 func (*FenceReplicaResponse) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{55}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *FenceReplicaResponse) GetSealChunk() uint64 {
@@ -3696,7 +3766,7 @@ type HeldBatchesRequest struct {
 
 func (x *HeldBatchesRequest) Reset() {
 	*x = HeldBatchesRequest{}
-	mi := &file_smqpb_broker_proto_msgTypes[56]
+	mi := &file_smqpb_broker_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3708,7 +3778,7 @@ func (x *HeldBatchesRequest) String() string {
 func (*HeldBatchesRequest) ProtoMessage() {}
 
 func (x *HeldBatchesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[56]
+	mi := &file_smqpb_broker_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3721,7 +3791,7 @@ func (x *HeldBatchesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldBatchesRequest.ProtoReflect.Descriptor instead.
 func (*HeldBatchesRequest) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{56}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *HeldBatchesRequest) GetTopic() string {
@@ -3764,7 +3834,7 @@ type HeldBatchesResponse struct {
 
 func (x *HeldBatchesResponse) Reset() {
 	*x = HeldBatchesResponse{}
-	mi := &file_smqpb_broker_proto_msgTypes[57]
+	mi := &file_smqpb_broker_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3776,7 +3846,7 @@ func (x *HeldBatchesResponse) String() string {
 func (*HeldBatchesResponse) ProtoMessage() {}
 
 func (x *HeldBatchesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[57]
+	mi := &file_smqpb_broker_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3789,7 +3859,7 @@ func (x *HeldBatchesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldBatchesResponse.ProtoReflect.Descriptor instead.
 func (*HeldBatchesResponse) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{57}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *HeldBatchesResponse) GetFirst() uint64 {
@@ -3833,7 +3903,7 @@ type ReplicateHead struct {
 
 func (x *ReplicateHead) Reset() {
 	*x = ReplicateHead{}
-	mi := &file_smqpb_broker_proto_msgTypes[58]
+	mi := &file_smqpb_broker_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3845,7 +3915,7 @@ func (x *ReplicateHead) String() string {
 func (*ReplicateHead) ProtoMessage() {}
 
 func (x *ReplicateHead) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[58]
+	mi := &file_smqpb_broker_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3858,7 +3928,7 @@ func (x *ReplicateHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicateHead.ProtoReflect.Descriptor instead.
 func (*ReplicateHead) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{58}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ReplicateHead) GetHello() *ReplicateHello {
@@ -3884,7 +3954,7 @@ type ReplicateHello struct {
 
 func (x *ReplicateHello) Reset() {
 	*x = ReplicateHello{}
-	mi := &file_smqpb_broker_proto_msgTypes[59]
+	mi := &file_smqpb_broker_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3896,7 +3966,7 @@ func (x *ReplicateHello) String() string {
 func (*ReplicateHello) ProtoMessage() {}
 
 func (x *ReplicateHello) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[59]
+	mi := &file_smqpb_broker_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3909,7 +3979,7 @@ func (x *ReplicateHello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicateHello.ProtoReflect.Descriptor instead.
 func (*ReplicateHello) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{59}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ReplicateHello) GetBroker() string {
@@ -3935,7 +4005,7 @@ type ReplicateSegment struct {
 
 func (x *ReplicateSegment) Reset() {
 	*x = ReplicateSegment{}
-	mi := &file_smqpb_broker_proto_msgTypes[60]
+	mi := &file_smqpb_broker_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3947,7 +4017,7 @@ func (x *ReplicateSegment) String() string {
 func (*ReplicateSegment) ProtoMessage() {}
 
 func (x *ReplicateSegment) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[60]
+	mi := &file_smqpb_broker_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3960,7 +4030,7 @@ func (x *ReplicateSegment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicateSegment.ProtoReflect.Descriptor instead.
 func (*ReplicateSegment) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{60}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ReplicateSegment) GetTopic() string {
@@ -4029,7 +4099,7 @@ type ReplicaAcks struct {
 
 func (x *ReplicaAcks) Reset() {
 	*x = ReplicaAcks{}
-	mi := &file_smqpb_broker_proto_msgTypes[61]
+	mi := &file_smqpb_broker_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4041,7 +4111,7 @@ func (x *ReplicaAcks) String() string {
 func (*ReplicaAcks) ProtoMessage() {}
 
 func (x *ReplicaAcks) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[61]
+	mi := &file_smqpb_broker_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4054,7 +4124,7 @@ func (x *ReplicaAcks) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaAcks.ProtoReflect.Descriptor instead.
 func (*ReplicaAcks) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{61}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ReplicaAcks) GetAcks() []*ReplicaAck {
@@ -4076,7 +4146,7 @@ type ReplicaAck struct {
 
 func (x *ReplicaAck) Reset() {
 	*x = ReplicaAck{}
-	mi := &file_smqpb_broker_proto_msgTypes[62]
+	mi := &file_smqpb_broker_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4088,7 +4158,7 @@ func (x *ReplicaAck) String() string {
 func (*ReplicaAck) ProtoMessage() {}
 
 func (x *ReplicaAck) ProtoReflect() protoreflect.Message {
-	mi := &file_smqpb_broker_proto_msgTypes[62]
+	mi := &file_smqpb_broker_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4101,7 +4171,7 @@ func (x *ReplicaAck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaAck.ProtoReflect.Descriptor instead.
 func (*ReplicaAck) Descriptor() ([]byte, []int) {
-	return file_smqpb_broker_proto_rawDescGZIP(), []int{62}
+	return file_smqpb_broker_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ReplicaAck) GetTopicId() string {
@@ -4197,11 +4267,19 @@ const file_smqpb_broker_proto_rawDesc = "" +
 	"\x06broker\x18\x01 \x01(\tR\x06broker\"N\n" +
 	"\x13DrainBrokerResponse\x12\x12\n" +
 	"\x04done\x18\x01 \x01(\bR\x04done\x12#\n" +
-	"\rsegments_left\x18\x02 \x01(\x05R\fsegmentsLeft\")\n" +
+	"\rsegments_left\x18\x02 \x01(\x05R\fsegmentsLeft\"Q\n" +
 	"\x0fHandOverRequest\x12\x16\n" +
-	"\x06broker\x18\x01 \x01(\tR\x06broker\"7\n" +
+	"\x06broker\x18\x01 \x01(\tR\x06broker\x12&\n" +
+	"\x04open\x18\x02 \x03(\v2\x12.smq.v1.SegmentRefR\x04open\"A\n" +
+	"\n" +
+	"SegmentRef\x12\x19\n" +
+	"\btopic_id\x18\x01 \x01(\tR\atopicId\x12\x18\n" +
+	"\asegment\x18\x02 \x01(\x04R\asegment\"W\n" +
 	"\x10HandOverResponse\x12#\n" +
-	"\rsegments_left\x18\x01 \x01(\x05R\fsegmentsLeft\"\xa1\x01\n" +
+	"\rsegments_left\x18\x01 \x01(\x05R\fsegmentsLeft\x12\x1e\n" +
+	"\n" +
+	"incomplete\x18\x02 \x01(\bR\n" +
+	"incomplete\"\xa1\x01\n" +
 	"\x11AlterTopicRequest\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x19\n" +
 	"\btopic_id\x18\x02 \x01(\tR\atopicId\x12)\n" +
@@ -4491,7 +4569,7 @@ func file_smqpb_broker_proto_rawDescGZIP() []byte {
 }
 
 var file_smqpb_broker_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_smqpb_broker_proto_msgTypes = make([]protoimpl.MessageInfo, 63)
+var file_smqpb_broker_proto_msgTypes = make([]protoimpl.MessageInfo, 64)
 var file_smqpb_broker_proto_goTypes = []any{
 	(AckLevel)(0),                 // 0: smq.v1.AckLevel
 	(OffsetsRequest_Kind)(0),      // 1: smq.v1.OffsetsRequest.Kind
@@ -4512,155 +4590,157 @@ var file_smqpb_broker_proto_goTypes = []any{
 	(*DrainBrokerRequest)(nil),    // 16: smq.v1.DrainBrokerRequest
 	(*DrainBrokerResponse)(nil),   // 17: smq.v1.DrainBrokerResponse
 	(*HandOverRequest)(nil),       // 18: smq.v1.HandOverRequest
-	(*HandOverResponse)(nil),      // 19: smq.v1.HandOverResponse
-	(*AlterTopicRequest)(nil),     // 20: smq.v1.AlterTopicRequest
-	(*AlterTopicResponse)(nil),    // 21: smq.v1.AlterTopicResponse
-	(*SplitSegmentRequest)(nil),   // 22: smq.v1.SplitSegmentRequest
-	(*SplitSegmentResponse)(nil),  // 23: smq.v1.SplitSegmentResponse
-	(*MergeSegmentsRequest)(nil),  // 24: smq.v1.MergeSegmentsRequest
-	(*MergeSegmentsResponse)(nil), // 25: smq.v1.MergeSegmentsResponse
-	(*ListVersionsRequest)(nil),   // 26: smq.v1.ListVersionsRequest
-	(*ListVersionsResponse)(nil),  // 27: smq.v1.ListVersionsResponse
-	(*DamagedVersion)(nil),        // 28: smq.v1.DamagedVersion
-	(*ReportLoadsRequest)(nil),    // 29: smq.v1.ReportLoadsRequest
-	(*ReportLoadsResponse)(nil),   // 30: smq.v1.ReportLoadsResponse
-	(*WatchRequest)(nil),          // 31: smq.v1.WatchRequest
-	(*WatchUpdate)(nil),           // 32: smq.v1.WatchUpdate
-	(*TopicStatus)(nil),           // 33: smq.v1.TopicStatus
-	(*TopicDetail)(nil),           // 34: smq.v1.TopicDetail
-	(*LayoutEvent)(nil),           // 35: smq.v1.LayoutEvent
-	(*OffsetsRequest)(nil),        // 36: smq.v1.OffsetsRequest
-	(*OffsetsResponse)(nil),       // 37: smq.v1.OffsetsResponse
-	(*ListSegmentsRequest)(nil),   // 38: smq.v1.ListSegmentsRequest
-	(*SegmentStatus)(nil),         // 39: smq.v1.SegmentStatus
-	(*ListSegmentsResponse)(nil),  // 40: smq.v1.ListSegmentsResponse
-	(*DrainRequest)(nil),          // 41: smq.v1.DrainRequest
-	(*DrainResponse)(nil),         // 42: smq.v1.DrainResponse
-	(*SealSegmentRequest)(nil),    // 43: smq.v1.SealSegmentRequest
-	(*SealSegmentResponse)(nil),   // 44: smq.v1.SealSegmentResponse
-	(*ErrorInfo)(nil),             // 45: smq.v1.ErrorInfo
-	(*PublishHead)(nil),           // 46: smq.v1.PublishHead
-	(*PublishHello)(nil),          // 47: smq.v1.PublishHello
-	(*PublishBatch)(nil),          // 48: smq.v1.PublishBatch
-	(*PublishAcks)(nil),           // 49: smq.v1.PublishAcks
-	(*PublishAck)(nil),            // 50: smq.v1.PublishAck
-	(*SubscribeHead)(nil),         // 51: smq.v1.SubscribeHead
-	(*SubscribeHello)(nil),        // 52: smq.v1.SubscribeHello
-	(*DeliverHead)(nil),           // 53: smq.v1.DeliverHead
-	(*DeliverBatch)(nil),          // 54: smq.v1.DeliverBatch
-	(*PartitionEnd)(nil),          // 55: smq.v1.PartitionEnd
-	(*FenceReplicaRequest)(nil),   // 56: smq.v1.FenceReplicaRequest
-	(*FenceReplicaResponse)(nil),  // 57: smq.v1.FenceReplicaResponse
-	(*HeldBatchesRequest)(nil),    // 58: smq.v1.HeldBatchesRequest
-	(*HeldBatchesResponse)(nil),   // 59: smq.v1.HeldBatchesResponse
-	(*ReplicateHead)(nil),         // 60: smq.v1.ReplicateHead
-	(*ReplicateHello)(nil),        // 61: smq.v1.ReplicateHello
-	(*ReplicateSegment)(nil),      // 62: smq.v1.ReplicateSegment
-	(*ReplicaAcks)(nil),           // 63: smq.v1.ReplicaAcks
-	(*ReplicaAck)(nil),            // 64: smq.v1.ReplicaAck
-	(*Scaling)(nil),               // 65: smq.v1.Scaling
-	(*TopicConfig)(nil),           // 66: smq.v1.TopicConfig
-	(*Layout)(nil),                // 67: smq.v1.Layout
-	(*SegmentLoad)(nil),           // 68: smq.v1.SegmentLoad
-	(*ClusterInfo)(nil),           // 69: smq.v1.ClusterInfo
-	(*SealedSegment)(nil),         // 70: smq.v1.SealedSegment
-	(*Segment)(nil),               // 71: smq.v1.Segment
+	(*SegmentRef)(nil),            // 19: smq.v1.SegmentRef
+	(*HandOverResponse)(nil),      // 20: smq.v1.HandOverResponse
+	(*AlterTopicRequest)(nil),     // 21: smq.v1.AlterTopicRequest
+	(*AlterTopicResponse)(nil),    // 22: smq.v1.AlterTopicResponse
+	(*SplitSegmentRequest)(nil),   // 23: smq.v1.SplitSegmentRequest
+	(*SplitSegmentResponse)(nil),  // 24: smq.v1.SplitSegmentResponse
+	(*MergeSegmentsRequest)(nil),  // 25: smq.v1.MergeSegmentsRequest
+	(*MergeSegmentsResponse)(nil), // 26: smq.v1.MergeSegmentsResponse
+	(*ListVersionsRequest)(nil),   // 27: smq.v1.ListVersionsRequest
+	(*ListVersionsResponse)(nil),  // 28: smq.v1.ListVersionsResponse
+	(*DamagedVersion)(nil),        // 29: smq.v1.DamagedVersion
+	(*ReportLoadsRequest)(nil),    // 30: smq.v1.ReportLoadsRequest
+	(*ReportLoadsResponse)(nil),   // 31: smq.v1.ReportLoadsResponse
+	(*WatchRequest)(nil),          // 32: smq.v1.WatchRequest
+	(*WatchUpdate)(nil),           // 33: smq.v1.WatchUpdate
+	(*TopicStatus)(nil),           // 34: smq.v1.TopicStatus
+	(*TopicDetail)(nil),           // 35: smq.v1.TopicDetail
+	(*LayoutEvent)(nil),           // 36: smq.v1.LayoutEvent
+	(*OffsetsRequest)(nil),        // 37: smq.v1.OffsetsRequest
+	(*OffsetsResponse)(nil),       // 38: smq.v1.OffsetsResponse
+	(*ListSegmentsRequest)(nil),   // 39: smq.v1.ListSegmentsRequest
+	(*SegmentStatus)(nil),         // 40: smq.v1.SegmentStatus
+	(*ListSegmentsResponse)(nil),  // 41: smq.v1.ListSegmentsResponse
+	(*DrainRequest)(nil),          // 42: smq.v1.DrainRequest
+	(*DrainResponse)(nil),         // 43: smq.v1.DrainResponse
+	(*SealSegmentRequest)(nil),    // 44: smq.v1.SealSegmentRequest
+	(*SealSegmentResponse)(nil),   // 45: smq.v1.SealSegmentResponse
+	(*ErrorInfo)(nil),             // 46: smq.v1.ErrorInfo
+	(*PublishHead)(nil),           // 47: smq.v1.PublishHead
+	(*PublishHello)(nil),          // 48: smq.v1.PublishHello
+	(*PublishBatch)(nil),          // 49: smq.v1.PublishBatch
+	(*PublishAcks)(nil),           // 50: smq.v1.PublishAcks
+	(*PublishAck)(nil),            // 51: smq.v1.PublishAck
+	(*SubscribeHead)(nil),         // 52: smq.v1.SubscribeHead
+	(*SubscribeHello)(nil),        // 53: smq.v1.SubscribeHello
+	(*DeliverHead)(nil),           // 54: smq.v1.DeliverHead
+	(*DeliverBatch)(nil),          // 55: smq.v1.DeliverBatch
+	(*PartitionEnd)(nil),          // 56: smq.v1.PartitionEnd
+	(*FenceReplicaRequest)(nil),   // 57: smq.v1.FenceReplicaRequest
+	(*FenceReplicaResponse)(nil),  // 58: smq.v1.FenceReplicaResponse
+	(*HeldBatchesRequest)(nil),    // 59: smq.v1.HeldBatchesRequest
+	(*HeldBatchesResponse)(nil),   // 60: smq.v1.HeldBatchesResponse
+	(*ReplicateHead)(nil),         // 61: smq.v1.ReplicateHead
+	(*ReplicateHello)(nil),        // 62: smq.v1.ReplicateHello
+	(*ReplicateSegment)(nil),      // 63: smq.v1.ReplicateSegment
+	(*ReplicaAcks)(nil),           // 64: smq.v1.ReplicaAcks
+	(*ReplicaAck)(nil),            // 65: smq.v1.ReplicaAck
+	(*Scaling)(nil),               // 66: smq.v1.Scaling
+	(*TopicConfig)(nil),           // 67: smq.v1.TopicConfig
+	(*Layout)(nil),                // 68: smq.v1.Layout
+	(*SegmentLoad)(nil),           // 69: smq.v1.SegmentLoad
+	(*ClusterInfo)(nil),           // 70: smq.v1.ClusterInfo
+	(*SealedSegment)(nil),         // 71: smq.v1.SealedSegment
+	(*Segment)(nil),               // 72: smq.v1.Segment
 }
 var file_smqpb_broker_proto_depIdxs = []int32{
-	65, // 0: smq.v1.CreateTopicRequest.scaling:type_name -> smq.v1.Scaling
-	66, // 1: smq.v1.CreateTopicResponse.config:type_name -> smq.v1.TopicConfig
-	66, // 2: smq.v1.TopicSummary.config:type_name -> smq.v1.TopicConfig
-	45, // 3: smq.v1.TopicSummary.error:type_name -> smq.v1.ErrorInfo
+	66, // 0: smq.v1.CreateTopicRequest.scaling:type_name -> smq.v1.Scaling
+	67, // 1: smq.v1.CreateTopicResponse.config:type_name -> smq.v1.TopicConfig
+	67, // 2: smq.v1.TopicSummary.config:type_name -> smq.v1.TopicConfig
+	46, // 3: smq.v1.TopicSummary.error:type_name -> smq.v1.ErrorInfo
 	7,  // 4: smq.v1.ListTopicsResponse.topics:type_name -> smq.v1.TopicSummary
-	66, // 5: smq.v1.DescribeTopicResponse.config:type_name -> smq.v1.TopicConfig
-	67, // 6: smq.v1.DescribeTopicResponse.layout:type_name -> smq.v1.Layout
-	66, // 7: smq.v1.LookupResponse.config:type_name -> smq.v1.TopicConfig
-	67, // 8: smq.v1.LookupResponse.layout:type_name -> smq.v1.Layout
+	67, // 5: smq.v1.DescribeTopicResponse.config:type_name -> smq.v1.TopicConfig
+	68, // 6: smq.v1.DescribeTopicResponse.layout:type_name -> smq.v1.Layout
+	67, // 7: smq.v1.LookupResponse.config:type_name -> smq.v1.TopicConfig
+	68, // 8: smq.v1.LookupResponse.layout:type_name -> smq.v1.Layout
 	14, // 9: smq.v1.ReportSealedRequest.lost:type_name -> smq.v1.LostFollower
-	67, // 10: smq.v1.ReportSealedResponse.layout:type_name -> smq.v1.Layout
-	65, // 11: smq.v1.AlterTopicRequest.scaling:type_name -> smq.v1.Scaling
-	66, // 12: smq.v1.AlterTopicResponse.config:type_name -> smq.v1.TopicConfig
-	67, // 13: smq.v1.SplitSegmentResponse.layout:type_name -> smq.v1.Layout
-	67, // 14: smq.v1.MergeSegmentsResponse.layout:type_name -> smq.v1.Layout
-	66, // 15: smq.v1.ListVersionsResponse.config:type_name -> smq.v1.TopicConfig
-	67, // 16: smq.v1.ListVersionsResponse.versions:type_name -> smq.v1.Layout
-	28, // 17: smq.v1.ListVersionsResponse.damaged:type_name -> smq.v1.DamagedVersion
-	45, // 18: smq.v1.DamagedVersion.error:type_name -> smq.v1.ErrorInfo
-	68, // 19: smq.v1.ReportLoadsRequest.segments:type_name -> smq.v1.SegmentLoad
-	69, // 20: smq.v1.WatchUpdate.cluster:type_name -> smq.v1.ClusterInfo
-	33, // 21: smq.v1.WatchUpdate.topics:type_name -> smq.v1.TopicStatus
-	34, // 22: smq.v1.WatchUpdate.detail:type_name -> smq.v1.TopicDetail
-	35, // 23: smq.v1.WatchUpdate.events:type_name -> smq.v1.LayoutEvent
-	45, // 24: smq.v1.TopicStatus.error:type_name -> smq.v1.ErrorInfo
-	66, // 25: smq.v1.TopicDetail.config:type_name -> smq.v1.TopicConfig
-	67, // 26: smq.v1.TopicDetail.layout:type_name -> smq.v1.Layout
-	68, // 27: smq.v1.TopicDetail.loads:type_name -> smq.v1.SegmentLoad
-	65, // 28: smq.v1.TopicDetail.scaling:type_name -> smq.v1.Scaling
-	45, // 29: smq.v1.TopicDetail.error:type_name -> smq.v1.ErrorInfo
-	70, // 30: smq.v1.LayoutEvent.sealed:type_name -> smq.v1.SealedSegment
-	71, // 31: smq.v1.LayoutEvent.opened:type_name -> smq.v1.Segment
-	68, // 32: smq.v1.LayoutEvent.loads:type_name -> smq.v1.SegmentLoad
-	1,  // 33: smq.v1.OffsetsRequest.kind:type_name -> smq.v1.OffsetsRequest.Kind
-	39, // 34: smq.v1.ListSegmentsResponse.segments:type_name -> smq.v1.SegmentStatus
-	47, // 35: smq.v1.PublishHead.hello:type_name -> smq.v1.PublishHello
-	48, // 36: smq.v1.PublishHead.batches:type_name -> smq.v1.PublishBatch
-	0,  // 37: smq.v1.PublishHello.acks:type_name -> smq.v1.AckLevel
-	50, // 38: smq.v1.PublishAcks.acks:type_name -> smq.v1.PublishAck
-	0,  // 39: smq.v1.PublishAck.level:type_name -> smq.v1.AckLevel
-	45, // 40: smq.v1.PublishAck.error:type_name -> smq.v1.ErrorInfo
-	52, // 41: smq.v1.SubscribeHead.hello:type_name -> smq.v1.SubscribeHello
-	54, // 42: smq.v1.DeliverHead.batches:type_name -> smq.v1.DeliverBatch
-	55, // 43: smq.v1.DeliverHead.ends:type_name -> smq.v1.PartitionEnd
-	45, // 44: smq.v1.PartitionEnd.error:type_name -> smq.v1.ErrorInfo
-	61, // 45: smq.v1.ReplicateHead.hello:type_name -> smq.v1.ReplicateHello
-	62, // 46: smq.v1.ReplicateHead.segments:type_name -> smq.v1.ReplicateSegment
-	64, // 47: smq.v1.ReplicaAcks.acks:type_name -> smq.v1.ReplicaAck
-	45, // 48: smq.v1.ReplicaAck.error:type_name -> smq.v1.ErrorInfo
-	2,  // 49: smq.v1.Leader.CreateTopic:input_type -> smq.v1.CreateTopicRequest
-	4,  // 50: smq.v1.Leader.DeleteTopic:input_type -> smq.v1.DeleteTopicRequest
-	6,  // 51: smq.v1.Leader.ListTopics:input_type -> smq.v1.ListTopicsRequest
-	9,  // 52: smq.v1.Leader.DescribeTopic:input_type -> smq.v1.DescribeTopicRequest
-	11, // 53: smq.v1.Leader.Lookup:input_type -> smq.v1.LookupRequest
-	13, // 54: smq.v1.Leader.ReportSealed:input_type -> smq.v1.ReportSealedRequest
-	16, // 55: smq.v1.Leader.DrainBroker:input_type -> smq.v1.DrainBrokerRequest
-	20, // 56: smq.v1.Leader.AlterTopic:input_type -> smq.v1.AlterTopicRequest
-	22, // 57: smq.v1.Leader.SplitSegment:input_type -> smq.v1.SplitSegmentRequest
-	24, // 58: smq.v1.Leader.MergeSegments:input_type -> smq.v1.MergeSegmentsRequest
-	26, // 59: smq.v1.Leader.ListVersions:input_type -> smq.v1.ListVersionsRequest
-	29, // 60: smq.v1.Leader.ReportLoads:input_type -> smq.v1.ReportLoadsRequest
-	31, // 61: smq.v1.Leader.Watch:input_type -> smq.v1.WatchRequest
-	18, // 62: smq.v1.Leader.HandOver:input_type -> smq.v1.HandOverRequest
-	36, // 63: smq.v1.Broker.Offsets:input_type -> smq.v1.OffsetsRequest
-	38, // 64: smq.v1.Broker.ListSegments:input_type -> smq.v1.ListSegmentsRequest
-	41, // 65: smq.v1.Broker.Drain:input_type -> smq.v1.DrainRequest
-	43, // 66: smq.v1.Broker.SealSegment:input_type -> smq.v1.SealSegmentRequest
-	56, // 67: smq.v1.Broker.FenceReplica:input_type -> smq.v1.FenceReplicaRequest
-	58, // 68: smq.v1.Broker.HeldBatches:input_type -> smq.v1.HeldBatchesRequest
-	3,  // 69: smq.v1.Leader.CreateTopic:output_type -> smq.v1.CreateTopicResponse
-	5,  // 70: smq.v1.Leader.DeleteTopic:output_type -> smq.v1.DeleteTopicResponse
-	8,  // 71: smq.v1.Leader.ListTopics:output_type -> smq.v1.ListTopicsResponse
-	10, // 72: smq.v1.Leader.DescribeTopic:output_type -> smq.v1.DescribeTopicResponse
-	12, // 73: smq.v1.Leader.Lookup:output_type -> smq.v1.LookupResponse
-	15, // 74: smq.v1.Leader.ReportSealed:output_type -> smq.v1.ReportSealedResponse
-	17, // 75: smq.v1.Leader.DrainBroker:output_type -> smq.v1.DrainBrokerResponse
-	21, // 76: smq.v1.Leader.AlterTopic:output_type -> smq.v1.AlterTopicResponse
-	23, // 77: smq.v1.Leader.SplitSegment:output_type -> smq.v1.SplitSegmentResponse
-	25, // 78: smq.v1.Leader.MergeSegments:output_type -> smq.v1.MergeSegmentsResponse
-	27, // 79: smq.v1.Leader.ListVersions:output_type -> smq.v1.ListVersionsResponse
-	30, // 80: smq.v1.Leader.ReportLoads:output_type -> smq.v1.ReportLoadsResponse
-	32, // 81: smq.v1.Leader.Watch:output_type -> smq.v1.WatchUpdate
-	19, // 82: smq.v1.Leader.HandOver:output_type -> smq.v1.HandOverResponse
-	37, // 83: smq.v1.Broker.Offsets:output_type -> smq.v1.OffsetsResponse
-	40, // 84: smq.v1.Broker.ListSegments:output_type -> smq.v1.ListSegmentsResponse
-	42, // 85: smq.v1.Broker.Drain:output_type -> smq.v1.DrainResponse
-	44, // 86: smq.v1.Broker.SealSegment:output_type -> smq.v1.SealSegmentResponse
-	57, // 87: smq.v1.Broker.FenceReplica:output_type -> smq.v1.FenceReplicaResponse
-	59, // 88: smq.v1.Broker.HeldBatches:output_type -> smq.v1.HeldBatchesResponse
-	69, // [69:89] is the sub-list for method output_type
-	49, // [49:69] is the sub-list for method input_type
-	49, // [49:49] is the sub-list for extension type_name
-	49, // [49:49] is the sub-list for extension extendee
-	0,  // [0:49] is the sub-list for field type_name
+	68, // 10: smq.v1.ReportSealedResponse.layout:type_name -> smq.v1.Layout
+	19, // 11: smq.v1.HandOverRequest.open:type_name -> smq.v1.SegmentRef
+	66, // 12: smq.v1.AlterTopicRequest.scaling:type_name -> smq.v1.Scaling
+	67, // 13: smq.v1.AlterTopicResponse.config:type_name -> smq.v1.TopicConfig
+	68, // 14: smq.v1.SplitSegmentResponse.layout:type_name -> smq.v1.Layout
+	68, // 15: smq.v1.MergeSegmentsResponse.layout:type_name -> smq.v1.Layout
+	67, // 16: smq.v1.ListVersionsResponse.config:type_name -> smq.v1.TopicConfig
+	68, // 17: smq.v1.ListVersionsResponse.versions:type_name -> smq.v1.Layout
+	29, // 18: smq.v1.ListVersionsResponse.damaged:type_name -> smq.v1.DamagedVersion
+	46, // 19: smq.v1.DamagedVersion.error:type_name -> smq.v1.ErrorInfo
+	69, // 20: smq.v1.ReportLoadsRequest.segments:type_name -> smq.v1.SegmentLoad
+	70, // 21: smq.v1.WatchUpdate.cluster:type_name -> smq.v1.ClusterInfo
+	34, // 22: smq.v1.WatchUpdate.topics:type_name -> smq.v1.TopicStatus
+	35, // 23: smq.v1.WatchUpdate.detail:type_name -> smq.v1.TopicDetail
+	36, // 24: smq.v1.WatchUpdate.events:type_name -> smq.v1.LayoutEvent
+	46, // 25: smq.v1.TopicStatus.error:type_name -> smq.v1.ErrorInfo
+	67, // 26: smq.v1.TopicDetail.config:type_name -> smq.v1.TopicConfig
+	68, // 27: smq.v1.TopicDetail.layout:type_name -> smq.v1.Layout
+	69, // 28: smq.v1.TopicDetail.loads:type_name -> smq.v1.SegmentLoad
+	66, // 29: smq.v1.TopicDetail.scaling:type_name -> smq.v1.Scaling
+	46, // 30: smq.v1.TopicDetail.error:type_name -> smq.v1.ErrorInfo
+	71, // 31: smq.v1.LayoutEvent.sealed:type_name -> smq.v1.SealedSegment
+	72, // 32: smq.v1.LayoutEvent.opened:type_name -> smq.v1.Segment
+	69, // 33: smq.v1.LayoutEvent.loads:type_name -> smq.v1.SegmentLoad
+	1,  // 34: smq.v1.OffsetsRequest.kind:type_name -> smq.v1.OffsetsRequest.Kind
+	40, // 35: smq.v1.ListSegmentsResponse.segments:type_name -> smq.v1.SegmentStatus
+	48, // 36: smq.v1.PublishHead.hello:type_name -> smq.v1.PublishHello
+	49, // 37: smq.v1.PublishHead.batches:type_name -> smq.v1.PublishBatch
+	0,  // 38: smq.v1.PublishHello.acks:type_name -> smq.v1.AckLevel
+	51, // 39: smq.v1.PublishAcks.acks:type_name -> smq.v1.PublishAck
+	0,  // 40: smq.v1.PublishAck.level:type_name -> smq.v1.AckLevel
+	46, // 41: smq.v1.PublishAck.error:type_name -> smq.v1.ErrorInfo
+	53, // 42: smq.v1.SubscribeHead.hello:type_name -> smq.v1.SubscribeHello
+	55, // 43: smq.v1.DeliverHead.batches:type_name -> smq.v1.DeliverBatch
+	56, // 44: smq.v1.DeliverHead.ends:type_name -> smq.v1.PartitionEnd
+	46, // 45: smq.v1.PartitionEnd.error:type_name -> smq.v1.ErrorInfo
+	62, // 46: smq.v1.ReplicateHead.hello:type_name -> smq.v1.ReplicateHello
+	63, // 47: smq.v1.ReplicateHead.segments:type_name -> smq.v1.ReplicateSegment
+	65, // 48: smq.v1.ReplicaAcks.acks:type_name -> smq.v1.ReplicaAck
+	46, // 49: smq.v1.ReplicaAck.error:type_name -> smq.v1.ErrorInfo
+	2,  // 50: smq.v1.Leader.CreateTopic:input_type -> smq.v1.CreateTopicRequest
+	4,  // 51: smq.v1.Leader.DeleteTopic:input_type -> smq.v1.DeleteTopicRequest
+	6,  // 52: smq.v1.Leader.ListTopics:input_type -> smq.v1.ListTopicsRequest
+	9,  // 53: smq.v1.Leader.DescribeTopic:input_type -> smq.v1.DescribeTopicRequest
+	11, // 54: smq.v1.Leader.Lookup:input_type -> smq.v1.LookupRequest
+	13, // 55: smq.v1.Leader.ReportSealed:input_type -> smq.v1.ReportSealedRequest
+	16, // 56: smq.v1.Leader.DrainBroker:input_type -> smq.v1.DrainBrokerRequest
+	21, // 57: smq.v1.Leader.AlterTopic:input_type -> smq.v1.AlterTopicRequest
+	23, // 58: smq.v1.Leader.SplitSegment:input_type -> smq.v1.SplitSegmentRequest
+	25, // 59: smq.v1.Leader.MergeSegments:input_type -> smq.v1.MergeSegmentsRequest
+	27, // 60: smq.v1.Leader.ListVersions:input_type -> smq.v1.ListVersionsRequest
+	30, // 61: smq.v1.Leader.ReportLoads:input_type -> smq.v1.ReportLoadsRequest
+	32, // 62: smq.v1.Leader.Watch:input_type -> smq.v1.WatchRequest
+	18, // 63: smq.v1.Leader.HandOver:input_type -> smq.v1.HandOverRequest
+	37, // 64: smq.v1.Broker.Offsets:input_type -> smq.v1.OffsetsRequest
+	39, // 65: smq.v1.Broker.ListSegments:input_type -> smq.v1.ListSegmentsRequest
+	42, // 66: smq.v1.Broker.Drain:input_type -> smq.v1.DrainRequest
+	44, // 67: smq.v1.Broker.SealSegment:input_type -> smq.v1.SealSegmentRequest
+	57, // 68: smq.v1.Broker.FenceReplica:input_type -> smq.v1.FenceReplicaRequest
+	59, // 69: smq.v1.Broker.HeldBatches:input_type -> smq.v1.HeldBatchesRequest
+	3,  // 70: smq.v1.Leader.CreateTopic:output_type -> smq.v1.CreateTopicResponse
+	5,  // 71: smq.v1.Leader.DeleteTopic:output_type -> smq.v1.DeleteTopicResponse
+	8,  // 72: smq.v1.Leader.ListTopics:output_type -> smq.v1.ListTopicsResponse
+	10, // 73: smq.v1.Leader.DescribeTopic:output_type -> smq.v1.DescribeTopicResponse
+	12, // 74: smq.v1.Leader.Lookup:output_type -> smq.v1.LookupResponse
+	15, // 75: smq.v1.Leader.ReportSealed:output_type -> smq.v1.ReportSealedResponse
+	17, // 76: smq.v1.Leader.DrainBroker:output_type -> smq.v1.DrainBrokerResponse
+	22, // 77: smq.v1.Leader.AlterTopic:output_type -> smq.v1.AlterTopicResponse
+	24, // 78: smq.v1.Leader.SplitSegment:output_type -> smq.v1.SplitSegmentResponse
+	26, // 79: smq.v1.Leader.MergeSegments:output_type -> smq.v1.MergeSegmentsResponse
+	28, // 80: smq.v1.Leader.ListVersions:output_type -> smq.v1.ListVersionsResponse
+	31, // 81: smq.v1.Leader.ReportLoads:output_type -> smq.v1.ReportLoadsResponse
+	33, // 82: smq.v1.Leader.Watch:output_type -> smq.v1.WatchUpdate
+	20, // 83: smq.v1.Leader.HandOver:output_type -> smq.v1.HandOverResponse
+	38, // 84: smq.v1.Broker.Offsets:output_type -> smq.v1.OffsetsResponse
+	41, // 85: smq.v1.Broker.ListSegments:output_type -> smq.v1.ListSegmentsResponse
+	43, // 86: smq.v1.Broker.Drain:output_type -> smq.v1.DrainResponse
+	45, // 87: smq.v1.Broker.SealSegment:output_type -> smq.v1.SealSegmentResponse
+	58, // 88: smq.v1.Broker.FenceReplica:output_type -> smq.v1.FenceReplicaResponse
+	60, // 89: smq.v1.Broker.HeldBatches:output_type -> smq.v1.HeldBatchesResponse
+	70, // [70:90] is the sub-list for method output_type
+	50, // [50:70] is the sub-list for method input_type
+	50, // [50:50] is the sub-list for extension type_name
+	50, // [50:50] is the sub-list for extension extendee
+	0,  // [0:50] is the sub-list for field type_name
 }
 
 func init() { file_smqpb_broker_proto_init() }
@@ -4676,7 +4756,7 @@ func file_smqpb_broker_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_smqpb_broker_proto_rawDesc), len(file_smqpb_broker_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   63,
+			NumMessages:   64,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

@@ -73,9 +73,9 @@ type LeaderClient interface {
 	// that stops leading ends the stream with "not leader"; the next one begins
 	// with a snapshot again.
 	Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchUpdate], error)
-	// HandOver gives the segments that layouts still list a draining broker as
-	// owner of to others. The broker asks for it once it has none open and opens no
-	// more, until none is left.
+	// HandOver gives the segments that layouts list a draining broker as owner of,
+	// and that it does not hand over itself, to others. The broker asks for it when
+	// it opens no more, until none is left.
 	HandOver(ctx context.Context, in *HandOverRequest, opts ...grpc.CallOption) (*HandOverResponse, error)
 }
 
@@ -270,9 +270,9 @@ type LeaderServer interface {
 	// that stops leading ends the stream with "not leader"; the next one begins
 	// with a snapshot again.
 	Watch(*WatchRequest, grpc.ServerStreamingServer[WatchUpdate]) error
-	// HandOver gives the segments that layouts still list a draining broker as
-	// owner of to others. The broker asks for it once it has none open and opens no
-	// more, until none is left.
+	// HandOver gives the segments that layouts list a draining broker as owner of,
+	// and that it does not hand over itself, to others. The broker asks for it when
+	// it opens no more, until none is left.
 	HandOver(context.Context, *HandOverRequest) (*HandOverResponse, error)
 	mustEmbedUnimplementedLeaderServer()
 }
