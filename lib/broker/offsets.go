@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sort"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/seaweedmq/smq/lib/layout"
 	"github.com/seaweedmq/smq/lib/seglog"
 	"github.com/seaweedmq/smq/lib/smq"
 	"github.com/seaweedmq/smq/lib/smqpb"
@@ -107,6 +109,28 @@ func (f *finder) end(ctx context.Context, p smq.Partition) (smq.Offset, error) {
 	return end, err
 }
 
+// firstReaching is the first of the sealed segments that can hold a message of
+// the partition whose time is at or after ms. What a segment begins with tells
+// the latest time of all that came before it, so few of them have to be opened,
+// though times need not rise.
+func (f *finder) firstReaching(ctx context.Context, chain []layout.Sealed, p smq.Partition, ms int64, kind seglog.TimeKind) (int, error) {
+	var failed error
+	reached := sort.Search(len(chain), func(i int) bool {
+		if failed != nil {
+			return true
+		}
+		src, err := f.sealed(ctx, chain[i])
+		if err != nil {
+			failed = err
+			return true
+		}
+		before, err := seglog.ReachedBefore(ctx, src, p, ms, kind)
+		failed = err
+		return before
+	})
+	return max(reached-1, 0), failed
+}
+
 // byTime is the partition's first message whose time is at or after ms, or its
 // end.
 func (f *finder) byTime(ctx context.Context, p smq.Partition, ms int64, kind seglog.TimeKind) (offset, timestamp int64, err error) {
@@ -117,7 +141,11 @@ func (f *finder) byTime(ctx context.Context, p smq.Partition, ms int64, kind seg
 	if err != nil {
 		return 0, none, err
 	}
-	for _, s := range chain {
+	from, err := f.firstReaching(ctx, chain, p, ms, kind)
+	if err != nil {
+		return 0, none, err
+	}
+	for _, s := range chain[from:] {
 		src, err := f.sealed(ctx, s)
 		if err != nil {
 			return 0, none, err

@@ -58,19 +58,36 @@ type Found struct {
 	Timestamp int64 // its own, ms
 }
 
+// reached reports whether the partition has had a message whose time is at or
+// after ms, in all its history up to the snapshot. Times of messages need not
+// rise, but this never becomes false again.
+func (kind TimeKind) reached(s *smqpb.Snapshot, p smq.Partition, ms int64) bool {
+	i, ok := slices.BinarySearch(s.Partitions, p)
+	if !ok {
+		return false
+	}
+	if kind == AppendTime {
+		return s.AppendMs[i] >= ms
+	}
+	return s.MaxTimestamps[i] >= ms
+}
+
+// ReachedBefore reports whether the partition had a message whose time is at or
+// after ms before this segment, in any of those that it continues from. While it
+// is false none of them need be searched for such a message; that it is true says
+// nothing of this one.
+func ReachedBefore(ctx context.Context, src Source, p smq.Partition, ms int64, kind TimeKind) (bool, error) {
+	opening, err := src.reader().footer(ctx, 0, src.size(0))
+	if err == nil && opening.Snapshot == nil {
+		err = fmt.Errorf("%w %v: its opening has no snapshot", smq.ErrCorrupt, src.Ident())
+	}
+	return err == nil && kind.reached(opening.Snapshot, p, ms), err
+}
+
 // OffsetForTime finds the first message of the partition in this segment whose
 // time is at or after ms. Record timestamps need not rise.
 func OffsetForTime(ctx context.Context, src Source, p smq.Partition, ms int64, kind TimeKind) (found Found, ok bool, err error) {
-	n, err := findChunk(ctx, src, func(s *smqpb.Snapshot) bool {
-		i, ok := slices.BinarySearch(s.Partitions, p)
-		if !ok {
-			return false
-		}
-		if kind == AppendTime {
-			return s.AppendMs[i] >= ms
-		}
-		return s.MaxTimestamps[i] >= ms
-	})
+	n, err := findChunk(ctx, src, func(s *smqpb.Snapshot) bool { return kind.reached(s, p, ms) })
 	if err != nil {
 		return Found{}, false, err
 	}
