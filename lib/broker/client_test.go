@@ -32,11 +32,35 @@ func (b *bed) connect(partitions int32) *client.Client {
 	}
 	b.t.Cleanup(func() { _ = c.Close() }) // what is left is what the test wants left
 	if partitions > 0 {
+		b.meet()
 		if _, err := c.CreateTopic(within(b.t), topicT, client.TopicOptions{Partitions: partitions, Replicas: b.replicas}); err != nil {
 			b.t.Fatal(err)
 		}
 	}
 	return c
+}
+
+// meet waits until the leader knows of all brokers that run.
+func (b *bed) meet() {
+	b.t.Helper()
+	b.mu.Lock()
+	running := len(b.brokers)
+	b.mu.Unlock()
+	err := b.cluster().Leader(within(b.t), func(ctx context.Context, l smqpb.LeaderClient) error {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		stream, err := l.Watch(ctx, &smqpb.WatchRequest{Brokers: true})
+		for known := 0; err == nil && known < running; {
+			var u *smqpb.WatchUpdate
+			if u, err = stream.Recv(); u.GetCluster() != nil {
+				known = len(u.GetCluster().GetBrokers())
+			}
+		}
+		return err
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
 }
 
 // verify reads the topic whole from the store.
