@@ -3,8 +3,6 @@ package broker
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -83,13 +81,6 @@ func (ts *topics) known(name smq.Topic) *topic {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	return ts.byName[name]
-}
-
-// all lists the topics that are known.
-func (ts *topics) all() []*topic {
-	ts.mu.Lock()
-	defer ts.mu.Unlock()
-	return slices.Collect(maps.Values(ts.byName))
 }
 
 func (ts *topics) put(c catalog.Config) {
