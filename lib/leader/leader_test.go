@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -332,5 +333,48 @@ func TestFailoverWritesFewVersions(t *testing.T) {
 			b.t.Errorf("owners: %v", owned)
 		}
 		b.check("t")
+	})
+}
+
+// await looks up a layout that is newer than a version.
+func (b *bed) await(known uint64) (version uint64, took time.Duration, err error) {
+	l, begun := b.leader, time.Now()
+	resp, err := l.Lookup(b.t.Context(), &smqpb.LookupRequest{Topic: "t", NewerThan: known})
+	return resp.GetLayout().GetVersion(), time.Since(begun), err
+}
+
+// A lookup that is to wait for a newer layout is answered when there is one, and
+// after two seconds in any case.
+func TestLookupWaitsForANewerLayout(t *testing.T) {
+	bubble(t, []string{"a", "b"}, func(b *bed) {
+		b.create("t", 8)
+		b.create("other", 8)
+		lay := b.lookup("t", 0).GetLayout()
+		known, owner := lay.GetVersion(), strings.TrimSuffix(lay.GetSegments()[0].GetOwnerAddress(), ":7310")
+		if version, took, err := b.await(known - 1); err != nil || version != known || took > 0 {
+			b.t.Errorf("there is a newer one: version %d after %v, %v", version, took, err)
+		}
+		if version, took, err := b.await(known); err != nil || version != known || took != 2*time.Second {
+			b.t.Errorf("there is no newer one: version %d after %v, %v", version, took, err)
+		}
+		time.AfterFunc(600*time.Millisecond, func() { b.lookup("other", 0) })
+		time.AfterFunc(time.Second, func() { b.kill(owner) })
+		if version, took, err := b.await(known); err != nil || version <= known || took < time.Second || took > 1100*time.Millisecond {
+			b.t.Errorf("a newer one comes: version %d after %v, %v", version, took, err)
+		}
+	})
+}
+
+// Whoever waits for a leader that leads no more is told so, and asks the next one.
+func TestLookupThatWaitsIsToldOfTheLeadersEnd(t *testing.T) {
+	bubble(t, []string{"a"}, func(b *bed) {
+		b.create("t", 8)
+		known := b.lookup("t", 0).GetLayout().GetVersion()
+		time.AfterFunc(time.Second, b.leader.Stop)
+		_, took, err := b.await(known)
+		wantErr(b.t, "the leader stops", err, smq.ErrNotLeader)
+		if took != time.Second {
+			b.t.Errorf("told after %v", took)
+		}
 	})
 }

@@ -629,7 +629,11 @@ type LookupRequest struct {
 	Assign       bool   `protobuf:"varint,4,opt,name=assign,proto3" json:"assign,omitempty"` // assign owners where there are none, and replace the dead
 	// Only segments that overlap one of these partitions are assigned; all of
 	// them when empty.
-	Partitions    []int32 `protobuf:"varint,5,rep,packed,name=partitions,proto3" json:"partitions,omitempty"`
+	Partitions []int32 `protobuf:"varint,5,rep,packed,name=partitions,proto3" json:"partitions,omitempty"`
+	// The layout version that the caller knows and suspects to be out of date:
+	// when the leader knows no newer one, it waits for that, two seconds at most.
+	// 0: it does not wait.
+	NewerThan     uint64 `protobuf:"varint,6,opt,name=newer_than,json=newerThan,proto3" json:"newer_than,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -697,6 +701,13 @@ func (x *LookupRequest) GetPartitions() []int32 {
 		return x.Partitions
 	}
 	return nil
+}
+
+func (x *LookupRequest) GetNewerThan() uint64 {
+	if x != nil {
+		return x.NewerThan
+	}
+	return 0
 }
 
 type LookupResponse struct {
@@ -4239,7 +4250,7 @@ const file_smqpb_broker_proto_rawDesc = "" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\"l\n" +
 	"\x15DescribeTopicResponse\x12+\n" +
 	"\x06config\x18\x01 \x01(\v2\x13.smq.v1.TopicConfigR\x06config\x12&\n" +
-	"\x06layout\x18\x02 \x01(\v2\x0e.smq.v1.LayoutR\x06layout\"\x9d\x01\n" +
+	"\x06layout\x18\x02 \x01(\v2\x0e.smq.v1.LayoutR\x06layout\"\xbc\x01\n" +
 	"\rLookupRequest\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x19\n" +
 	"\btopic_id\x18\x02 \x01(\tR\atopicId\x12#\n" +
@@ -4247,7 +4258,9 @@ const file_smqpb_broker_proto_rawDesc = "" +
 	"\x06assign\x18\x04 \x01(\bR\x06assign\x12\x1e\n" +
 	"\n" +
 	"partitions\x18\x05 \x03(\x05R\n" +
-	"partitions\"e\n" +
+	"partitions\x12\x1d\n" +
+	"\n" +
+	"newer_than\x18\x06 \x01(\x04R\tnewerThan\"e\n" +
 	"\x0eLookupResponse\x12+\n" +
 	"\x06config\x18\x01 \x01(\v2\x13.smq.v1.TopicConfigR\x06config\x12&\n" +
 	"\x06layout\x18\x02 \x01(\v2\x0e.smq.v1.LayoutR\x06layout\"\xb8\x01\n" +
