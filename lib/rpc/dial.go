@@ -34,8 +34,12 @@ type DialOptions struct {
 // while; calls meanwhile fail with smq.ErrUnavailable. A peer that has been
 // silent for three seconds though it was asked for a sign of life counts as
 // gone, even while the network still accepts what is sent to it.
-func Dial(addr string, o DialOptions) (*grpc.ClientConn, error) {
-	w := watcher{dial: o.Dialer, ready: make(chan struct{})}
+func Dial(addr string, o DialOptions) (*grpc.ClientConn, error) { return dialWatched(addr, o, nil) }
+
+// dialWatched is Dial. quiet, if not nil, is told when a connection's peer is quiet,
+// see Conns.OnQuiet.
+func dialWatched(addr string, o DialOptions, quiet func()) (*grpc.ClientConn, error) {
+	w := watcher{dial: o.Dialer, quiet: quiet, ready: make(chan struct{})}
 	if w.dial == nil {
 		w.dial = dialTCP
 	}
@@ -105,6 +109,7 @@ func (s clientStream) RecvMsg(m any) error { return FromStatus(s.ClientStream.Re
 // Conns shares connections: one an address. It is safe for concurrent use.
 type Conns struct {
 	options DialOptions
+	quiet   bells // of peers, see OnQuiet
 
 	mu     sync.Mutex
 	conns  map[string]*grpc.ClientConn
@@ -131,7 +136,7 @@ func (c *Conns) Get(addr string) (*grpc.ClientConn, error) {
 	if _, _, err := net.SplitHostPort(addr); err != nil {
 		return nil, fmt.Errorf("%w address %q: %w", smq.ErrInvalid, addr, err)
 	}
-	conn, err := Dial(addr, c.options)
+	conn, err := dialWatched(addr, c.options, func() { c.quiet.ring(addr) })
 	if err != nil {
 		return nil, err
 	}

@@ -11,11 +11,12 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 )
 
-// watcher makes the connections below one ClientConn and gives up those whose
-// peer falls silent. gRPC's own keepalive on the dialing side waits for no less
-// than ten seconds.
+// watcher makes the connections below one ClientConn, says when a peer falls
+// silent, and gives it up in the end. gRPC's own keepalive on the dialing side
+// waits for no less than ten seconds.
 type watcher struct {
 	dial  func(ctx context.Context, addr string) (net.Conn, error)
+	quiet func()        // is told of a peer that does not answer, once for each time; may be nil
 	ready chan struct{} // closed when conn is set
 	conn  *grpc.ClientConn
 }
@@ -31,10 +32,12 @@ func (w *watcher) connect(ctx context.Context, addr string) (net.Conn, error) {
 }
 
 // tick is how often a connection is looked at. A peer that has been quiet for
-// askTicks is asked for a sign of life, and given up after silentTicks.
+// askTicks is asked for a sign of life; one that gives none is told of after
+// quietTicks, and given up after silentTicks.
 const (
 	tick        = quietAfter / 4
-	askTicks    = 6
+	askTicks    = int(quietAfter / tick)
+	quietTicks  = askTicks + 1
 	silentTicks = int(silentAfter / tick)
 )
 
@@ -64,6 +67,10 @@ func (w *watcher) watch(c *watchedConn) {
 		switch quiet {
 		case askTicks:
 			go w.ping(ctx)
+		case quietTicks:
+			if w.quiet != nil {
+				w.quiet()
+			}
 		case silentTicks:
 			c.Close()
 			return

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -290,6 +291,82 @@ func TestUnseenStreamIsNotOpenedAnew(t *testing.T) {
 		}
 		if took := time.Since(since); took != 0 {
 			t.Errorf("it took %v", took)
+		}
+	})
+}
+
+// quietTest runs test in a bubble with a connection to a server whose publish
+// streams are served by serve, and a count of how often its peer was told to be
+// quiet.
+func quietTest(t *testing.T, serve func(PublishStream) error, test func(n *pipeNet, c *PublishClient, told *atomic.Int32)) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newPipeNet()
+		s := NewServer(ServerOptions{})
+		RegisterData(s, dataFuncs{publish: serve})
+		go s.Serve(n)
+		conns := NewConns(DialOptions{Dialer: n.dial})
+		var told atomic.Int32
+		defer conns.OnQuiet("peer:1", func() { told.Add(1) })()
+		conns.OnQuiet("peer:1", func() { t.Error("somebody is told who has had enough") })()
+		defer conns.OnQuiet("other:1", func() { t.Error("another peer is told of") })()
+		conn, err := conns.Get("peer:1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := OpenPublish(t.Context(), conn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		test(n, c, &told)
+		conns.Close()
+		s.Stop()
+	})
+}
+
+// A peer that falls silent is told of once, before it is given up.
+func TestQuietPeerIsToldOf(t *testing.T) {
+	serve := func(s PublishStream) error { <-s.Context().Done(); return nil }
+	quietTest(t, serve, func(n *pipeNet, c *PublishClient, told *atomic.Int32) {
+		pass(time.Minute) // the server has nothing to say but that it lives
+		if told.Load() != 0 {
+			t.Errorf("told %d times of a peer that lives", told.Load())
+		}
+		close(n.silent)
+		pass(quietAfter)
+		if told.Load() != 0 {
+			t.Error("told of what may be the time between two signs of life")
+		}
+		pass(quietAfter)
+		if told.Load() != 1 {
+			t.Errorf("told %d times", told.Load())
+		}
+		if err := c.Recv(&smqpb.PublishAcks{}); !errors.Is(err, smq.ErrUnavailable) {
+			t.Errorf("the stream ended with %v", err)
+		}
+		if told.Load() != 1 {
+			t.Errorf("told %d times of one silence", told.Load())
+		}
+	})
+}
+
+// A peer that is asked for a sign of life and gives one is not told of.
+func TestBusyPeerIsNotToldOf(t *testing.T) {
+	serve := func(s PublishStream) error {
+		for {
+			if _, err := s.Recv(&smqpb.PublishHead{}); err != nil {
+				return nil
+			}
+		}
+	}
+	quietTest(t, serve, func(_ *pipeNet, c *PublishClient, told *atomic.Int32) {
+		for range 600 {
+			if err := c.Send(&smqpb.PublishHead{}, []byte("x")); err != nil {
+				t.Fatal(err)
+			}
+			pass(100 * time.Millisecond)
+		}
+		if told.Load() != 0 {
+			t.Errorf("told %d times", told.Load())
 		}
 	})
 }
