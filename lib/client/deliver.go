@@ -19,6 +19,7 @@ func (s *Subscriber) received(f *feed, head *smqpb.DeliverHead, payload []byte) 
 	if len(head.GetCaughtUp()) != len(head.GetCaughtUpOffsets()) {
 		return fmt.Errorf("%w frame: %d partitions and %d offsets caught up", smq.ErrInvalid, len(head.GetCaughtUp()), len(head.GetCaughtUpOffsets()))
 	}
+	f.quiet = false
 	if !f.healthy {
 		f.healthy = true
 		s.found()

@@ -27,6 +27,7 @@ type fakeCluster struct {
 	listeners map[string]*bufconn.Listener // by address; none: nobody listens
 	conns     map[string][]*muteConn
 	silent    map[string]bool
+	paused    map[string]chan struct{} // closed when it is over
 	brokers   []*fakeBroker
 	master    *grpc.Server
 	leader    int
@@ -42,6 +43,8 @@ type fakeCluster struct {
 	damaged    map[string]bool // of them
 	creates    int
 	lostCreate bool // the first CreateTopic is applied and its answer lost
+	lookups    []*smqpb.LookupRequest
+	slowLookup time.Duration // that every lookup takes
 	scaling    fakeScaling
 
 	// verdict decides on a batch that has arrived; nil: keep.
@@ -74,6 +77,7 @@ func newFakeCluster(t testing.TB, brokers int, partitions int32) *fakeCluster {
 		listeners: make(map[string]*bufconn.Listener),
 		conns:     make(map[string][]*muteConn),
 		silent:    make(map[string]bool),
+		paused:    make(map[string]chan struct{}),
 		config:    &smqpb.TopicConfig{Topic: fakeTopic.String(), TopicId: fakeTopicID, Partitions: partitions, Key: "key"},
 		sealed:    make(map[uint64]bool),
 		logs:      make(map[int32]*fakeLog),
@@ -128,7 +132,9 @@ func (c *fakeCluster) ownerOf(partition int32) *fakeBroker {
 }
 
 // lives reports whether a broker can be reached. The lock is held.
-func (c *fakeCluster) lives(b *fakeBroker) bool { return b.server != nil && !c.silent[b.addr] }
+func (c *fakeCluster) lives(b *fakeBroker) bool {
+	return b.server != nil && !c.silent[b.addr] && c.paused[b.addr] == nil
+}
 
 // connect makes a client of the cluster.
 func (c *fakeCluster) connect() *Client {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -53,7 +54,7 @@ func (b *fakeBroker) known(topic, id string) error {
 	return nil
 }
 
-func (b *fakeBroker) Lookup(_ context.Context, req *smqpb.LookupRequest) (*smqpb.LookupResponse, error) {
+func (b *fakeBroker) Lookup(ctx context.Context, req *smqpb.LookupRequest) (*smqpb.LookupResponse, error) {
 	c := b.cluster
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -63,10 +64,34 @@ func (b *fakeBroker) Lookup(_ context.Context, req *smqpb.LookupRequest) (*smqpb
 	if err := b.known(req.Topic, req.TopicId); err != nil {
 		return nil, err
 	}
+	c.lookups = append(c.lookups, req)
+	c.wait(ctx, c.slowLookup, func() bool { return false })
 	if req.Assign {
 		c.repair()
 	}
+	if req.NewerThan > 0 {
+		c.wait(ctx, 2*time.Second, func() bool { return c.layout.Version > req.NewerThan })
+	}
 	return proto.Clone(&smqpb.LookupResponse{Config: c.config, Layout: c.layout}).(*smqpb.LookupResponse), nil
+}
+
+// wait waits until something is so, for some time at most. The lock is held, but
+// not meanwhile.
+func (c *fakeCluster) wait(ctx context.Context, atMost time.Duration, so func() bool) {
+	timer := time.NewTimer(atMost)
+	defer timer.Stop()
+	for over := false; !over && !so(); {
+		changed := c.changed
+		c.mu.Unlock()
+		select {
+		case <-changed:
+		case <-timer.C:
+			over = true
+		case <-ctx.Done():
+			over = true
+		}
+		c.mu.Lock()
+	}
 }
 
 func (b *fakeBroker) DescribeTopic(_ context.Context, req *smqpb.DescribeTopicRequest) (*smqpb.DescribeTopicResponse, error) {

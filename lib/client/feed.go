@@ -23,6 +23,7 @@ type feed struct {
 	remove  []int32
 	add     []*intake
 	healthy bool // the broker has sent something
+	quiet   bool // and then gave no sign of life for a time
 }
 
 // schedule asks for a partition that nobody serves, at once or when the route
@@ -68,6 +69,41 @@ func (s *Subscriber) recall(in *intake) {
 		f.poke()
 		in.leftover = f
 	}
+}
+
+// suspect looks out for others to ask, because a feed's broker is quiet.
+func (s *Subscriber) suspect(f *feed) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.feeds[f.addr] != f || s.stopped {
+		return
+	}
+	f.quiet = true
+	s.leave(f, 0, math.MaxInt32)
+	s.router.suspect(f.addr)
+}
+
+// moved is told of a route that is no more. A broker that lives is let finish: it
+// sends what it still has of a segment that is sealed, and then says so.
+func (s *Subscriber) moved(rt *route) {
+	if f := s.feeds[rt.addr]; f != nil && f.quiet {
+		s.leave(f, rt.lo, rt.hi)
+	}
+}
+
+// leave asks others for those of the partitions that a quiet broker has been asked
+// for and owns no more.
+func (s *Subscriber) leave(f *feed, lo, hi int32) {
+	s.parts.each(lo, hi, func(in *intake) {
+		if in.feed != f || s.router.find(in.id).addr == f.addr {
+			return
+		}
+		s.recall(in)
+		if in.wanted && !in.failed {
+			s.lost(fmt.Errorf("broker %s: %w", f.addr, errQuiet))
+		}
+		s.schedule(in)
+	})
 }
 
 // tick opens routes that have cooled down.
@@ -127,6 +163,7 @@ func (s *Subscriber) serve(ctx context.Context, f *feed) {
 	streams := s.metrics.streams.WithLabelValues(streamSubscribe)
 	streams.Inc()
 	defer streams.Dec()
+	defer s.client.conns.OnQuiet(f.addr, func() { s.suspect(f) })()
 	err := s.exchange(ctx, f)
 	s.mu.Lock()
 	defer s.mu.Unlock()

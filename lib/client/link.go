@@ -94,10 +94,22 @@ func (p *Publisher) serve(ctx context.Context, l *link) {
 	streams := p.metrics.streams.WithLabelValues(streamPublish)
 	streams.Inc()
 	defer streams.Dec()
+	defer p.client.conns.OnQuiet(l.addr, func() { p.suspect(l) })()
 	err := p.exchange(ctx, l)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.linkEnded(l, err)
+}
+
+// suspect looks out for others to send to, because a link's broker is quiet. What
+// it has not answered is sent to them once the layout names them, see moved; its
+// answers count as before if they come after all.
+func (p *Publisher) suspect(l *link) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.links[l.addr] == l && !p.stopped {
+		p.router.suspect(l.addr)
+	}
 }
 
 // exchange sends and receives until the stream breaks, which gives an error,

@@ -3,6 +3,7 @@ package client
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -109,6 +110,7 @@ type question struct {
 	mu    sync.Mutex
 	left  []int32
 	stale uint64 // a segment whose owner did not answer
+	quiet bool   // some owner gave no sign of life
 	found []PartitionOffset
 }
 
@@ -150,6 +152,7 @@ func (q *question) ask(ctx context.Context) error {
 				}
 				q.left = append(q.left, partitions...)
 				q.stale = segments[addr]
+				q.quiet = q.quiet || errors.Is(err, errQuiet)
 			}
 			return nil
 		})
@@ -178,10 +181,16 @@ func (q *question) askBroker(ctx context.Context, addr string, partitions []int3
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer q.client.conns.OnQuiet(addr, func() { cancel(errQuiet) })()
 	resp, err := b.Offsets(ctx, &smqpb.OffsetsRequest{
 		Topic: q.topic.GetTopic(), TopicId: q.topic.GetTopicId(),
 		Partitions: partitions, Kind: q.kind, TimeMs: q.timeMs,
 	})
+	if err != nil && errors.Is(context.Cause(ctx), errQuiet) {
+		err = errQuiet
+	}
 	if err != nil {
 		return fmt.Errorf("broker %s: %w", addr, err)
 	}
@@ -200,15 +209,20 @@ func (q *question) askBroker(ctx context.Context, addr string, partitions []int3
 	return nil
 }
 
-// refresh looks the layout up again, having owners assigned for what is left.
+// refresh looks the layout up again, having owners assigned for what is left. If
+// one gave no sign of life there may be others soon, which is waited for.
 func (q *question) refresh(ctx context.Context) error {
-	resp, err := q.client.lookup(ctx, &smqpb.LookupRequest{
+	req := &smqpb.LookupRequest{
 		Topic: q.topic.GetTopic(), TopicId: q.topic.GetTopicId(), StaleSegment: q.stale,
 		Assign: true, Partitions: q.left[:min(len(q.left), lookupPartitions)],
-	})
+	}
+	if q.quiet {
+		req.NewerThan = q.layout.GetVersion()
+	}
+	resp, err := q.client.lookup(ctx, req)
 	if err != nil {
 		return err
 	}
-	q.layout = resp.GetLayout()
+	q.layout, q.quiet = resp.GetLayout(), false
 	return nil
 }

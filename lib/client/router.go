@@ -70,6 +70,9 @@ type router struct {
 	waiting []*route // for a lookup
 	lookers int      // goroutines that look up
 	cooling []*route
+
+	suspects map[string]time.Duration // addresses of owners that are quiet, and since when that is known
+	watching bool                     // a goroutine watches the layout because of them
 }
 
 // find is the route to a partition.
@@ -217,23 +220,30 @@ func (r *router) askOnce(ctx context.Context, req *smqpb.LookupRequest) (*smqpb.
 	return r.lookup(ctx, req)
 }
 
-// answered takes in what a lookup has found out.
-func (r *router) answered(rt *route, resp *smqpb.LookupResponse, err error) {
-	rt.looking = false
+// learn takes in what a lookup has found out.
+func (r *router) learn(resp *smqpb.LookupResponse, err error) {
 	switch {
 	case errors.Is(err, smq.ErrNotFound):
 		r.metrics.lookups.WithLabelValues(lookupOK).Inc()
 		r.failed(err)
-		return
 	case err != nil:
 		r.metrics.lookups.WithLabelValues(lookupFailed).Inc()
 		r.logger.Debug("cannot look up the owners of the topic's segments", "error", err)
-		if rt.lastErr == nil {
-			rt.lastErr = err
-		}
 	default:
 		r.metrics.lookups.WithLabelValues(lookupOK).Inc()
 		r.apply(resp.GetLayout())
+	}
+}
+
+// answered takes in what a lookup because of the route has found out.
+func (r *router) answered(rt *route, resp *smqpb.LookupResponse, err error) {
+	rt.looking = false
+	r.learn(resp, err)
+	if errors.Is(err, smq.ErrNotFound) {
+		return
+	}
+	if err != nil && rt.lastErr == nil {
+		rt.lastErr = err
 	}
 	if !rt.dead && (rt.blocked || rt.addr == "") {
 		// The leader knows no better, or could not be asked: the owner as it

@@ -129,7 +129,7 @@ func (s *Subscriber) start(layout *smqpb.Layout, partitions []int32, starts []in
 	s.router = router{
 		mu: &s.mu, topic: s.topic, logger: s.logger, metrics: s.metrics, now: s.now,
 		lookup: s.client.lookup, spawn: s.spawn, arm: s.alarm.set,
-		resume: s.resume, moved: func(*route) {}, failed: s.fail,
+		resume: s.resume, moved: s.moved, failed: s.fail,
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
