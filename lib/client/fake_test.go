@@ -45,6 +45,7 @@ type fakeCluster struct {
 	lostCreate bool // the first CreateTopic is applied and its answer lost
 	lookups    []*smqpb.LookupRequest
 	slowLookup time.Duration // that every lookup takes
+	asItIs     bool          // lookups give no segment to another owner
 	scaling    fakeScaling
 
 	// verdict decides on a batch that has arrived; nil: keep.
@@ -300,6 +301,7 @@ func (b *fakeBroker) kill() {
 	delete(b.cluster.listeners, b.addr)
 	b.cluster.touch()
 	b.cluster.mu.Unlock()
+	b.cluster.resume(b) // a connection's end is heard even so
 	if s != nil {
 		s.Stop()
 	}

@@ -66,7 +66,7 @@ func (b *fakeBroker) Lookup(ctx context.Context, req *smqpb.LookupRequest) (*smq
 	}
 	c.lookups = append(c.lookups, req)
 	c.wait(ctx, c.slowLookup, func() bool { return false })
-	if req.Assign {
+	if req.Assign && !c.asItIs {
 		c.repair()
 	}
 	if req.NewerThan > 0 {

@@ -90,6 +90,9 @@ func (x *chaos) reign(f *fakeCluster, partitions int32) (end func()) {
 		x.calm = true
 		f.mu.Unlock()
 		f.startAll()
+		for _, b := range f.brokers {
+			f.resume(b)
+		}
 	}
 }
 
@@ -111,6 +114,12 @@ func (x *chaos) disturb(f *fakeCluster, rng *rand.Rand, partitions int32) {
 			b.kill()
 		} else {
 			b.start()
+		}
+	case 5:
+		if b := f.brokers[rng.IntN(len(f.brokers))]; f.pauseOf(b.addr) != nil {
+			f.resume(b)
+		} else if b.server != nil {
+			f.pause(b)
 		}
 	}
 }

@@ -14,10 +14,10 @@ import (
 // for three seconds. Long before that its followers may have sealed its segments,
 // and others own what follows. So whoever has a stream to an owner that is quiet
 // (rpc.Conns.OnQuiet: slow answers do not make it so) asks the leading broker to
-// say when the layout moves on. That is one question at a time for each publisher
-// and subscriber, however many segments and messages are concerned; and nothing
-// is done to the owner before there is a successor, so that a wrong suspicion
-// costs the question and nothing else.
+// say when the layout moves on. That is one question for each publisher and
+// subscriber, however many segments and messages are concerned, and a few more if
+// segments get their successors one by one; and nothing is done to the owner before
+// there is one, so that a wrong suspicion costs the question and nothing else.
 
 // suspect watches the layout for a while because an owner is quiet.
 func (r *router) suspect(addr string) {
@@ -41,7 +41,7 @@ func (r *router) watch(ctx context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	defer func() { r.watching = false }()
-	for ctx.Err() == nil && r.suspecting() {
+	for wait := minBackoff; ctx.Err() == nil && r.suspecting(); wait = min(2*wait, maxBackoff) {
 		asked, known := r.now(), r.version
 		req := &smqpb.LookupRequest{Topic: r.topic.GetTopic(), TopicId: r.topic.GetTopicId(), NewerThan: known}
 		r.mu.Unlock()
@@ -50,6 +50,11 @@ func (r *router) watch(ctx context.Context) {
 		r.learn(resp, err)
 		if r.version == known {
 			maps.DeleteFunc(r.suspects, func(_ string, since time.Duration) bool { return since <= asked })
+		}
+		if r.suspecting() {
+			r.mu.Unlock()
+			_ = sleep(ctx, wait) // the loop looks at ctx
+			r.mu.Lock()
 		}
 	}
 }

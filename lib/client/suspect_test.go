@@ -142,11 +142,11 @@ func TestSubscriberKnowsTheSuccessorOfAQuietOwner(t *testing.T) {
 	})
 }
 
-// Whatever a silent broker owns is asked for once, and once more for each time
-// that the layout moves on and leaves it something.
+// Whatever a silent broker owns is asked for once, and a few times more, ever less
+// often, if its segments get their successors one by one.
 func TestAQuietOwnerOfManySegments(t *testing.T) {
 	const partitions = 64
-	for _, test := range []struct{ versions, questions int }{{1, 1}, {8, 8}} {
+	for _, test := range []struct{ versions, questions int }{{1, 1}, {8, 5}} {
 		withQuietOwner(t, partitions, func(t *testing.T, f *fakeCluster, c *Client, quiet func()) {
 			var at []int32
 			for p := range int32(partitions) {
@@ -170,10 +170,47 @@ func TestAQuietOwnerOfManySegments(t *testing.T) {
 			begun := time.Now()
 			mustFlush(t, p)
 			last := time.Duration(1600+100*(test.versions-1)) * time.Millisecond
-			wantTook(t, begun, last, last+soon)
+			wantTook(t, begun, last, last+100*time.Millisecond+soon)
 			pass(time.Minute)
 			if got := len(f.asked()); got != test.questions {
 				t.Errorf("%d versions, %d questions", test.versions, got)
+			}
+			mustClose(t, p)
+		})
+	}
+}
+
+// Two owners that fall silent together are asked for together. One that does so
+// later is asked for as long as the first.
+func TestTwoQuietOwners(t *testing.T) {
+	for _, test := range []struct {
+		later, after time.Duration
+	}{{0, 1600 * time.Millisecond}, {time.Second, 3800 * time.Millisecond}} {
+		withCluster(t, 3, 2, func(t *testing.T, f *fakeCluster, c *Client) {
+			f.leader = 2
+			for f.replace(0, 2, 0, 1); f.ownerOf(0) != f.brokers[0]; {
+				f.replace(0, 2, 0, 1)
+			}
+			p := newPublisher(t, c, PublisherOptions{Linger: NoLinger})
+			publish(t, p, 0, 0, 1)
+			publish(t, p, 1, 0, 1)
+			mustFlush(t, p)
+			f.mu.Lock()
+			f.lookups, f.asItIs = nil, true
+			f.mu.Unlock()
+			begun := time.Now()
+			f.silence(f.brokers[0])
+			pass(test.later)
+			publish(t, p, 1, 1, 2)
+			pass(time.Millisecond) // it is acked
+			f.silence(f.brokers[1])
+			publish(t, p, 0, 1, 2)
+			publish(t, p, 1, 2, 3)
+			time.AfterFunc(test.after-time.Since(begun), func() { f.replace(0, 2, 0) })
+			mustFlush(t, p)
+			wantTook(t, begun, test.after, test.after+soon)
+			if test.later == 0 {
+				wantOneQuestion(t, f)
 			}
 			mustClose(t, p)
 		})
@@ -237,6 +274,34 @@ func TestPausedOwnerGoesOn(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An owner that is heard again is not watched for ever, however much the layout
+// changes.
+func TestSuspicionsEnd(t *testing.T) {
+	withQuietOwner(t, 2, func(t *testing.T, f *fakeCluster, c *Client, _ func()) {
+		s := newSubscriber(t, c, SubscriberOptions{Partitions: []int32{0}})
+		defer s.Close()
+		f.replace(1, 2, 1) // splits the segment
+		for f.replace(0, 1, 0); f.ownerOf(0) != f.brokers[0]; {
+			f.replace(0, 1, 0)
+		}
+		untilCaughtUp(t, s)
+		f.mu.Lock()
+		f.lookups = nil
+		f.mu.Unlock()
+		f.pause(f.brokers[0])
+		for i := range 600 {
+			if i == 20 {
+				f.resume(f.brokers[0])
+			}
+			f.replace(1, 2, 1)
+			pass(100 * time.Millisecond)
+		}
+		if got := len(f.asked()); got < 3 || got > 8 {
+			t.Errorf("asked %d times", got)
+		}
+	})
 }
 
 // When the silent owner leads too, the masters name the next leader, who is asked
