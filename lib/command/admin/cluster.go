@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"slices"
 	"strconv"
 	"time"
 
@@ -109,7 +111,8 @@ func newBrokerDrain(e *cli.Env) *cobra.Command {
 		Use:   "drain BROKER",
 		Short: "Have a broker hand over its segments and leave",
 		Long: `Have a broker, named by its id or address, hand over its segments and leave. With
---wait this ends when the broker has left; otherwise when the drain has begun.`,
+--wait this ends when the broker has left and listens no more, so that another one
+can take its place; otherwise when the drain has begun.`,
 		Example: "  smq-admin broker drain 127.0.0.1:7310 --wait",
 		Args:    cli.Args("BROKER"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -132,10 +135,11 @@ func newBrokerDrain(e *cli.Env) *cobra.Command {
 const drainPoll = 300 * time.Millisecond
 
 func drain(ctx context.Context, e *cli.Env, c *client.Client, name string, wait bool) error {
-	id, err := findBroker(ctx, e, c, name)
+	b, err := findBroker(ctx, e, c, name)
 	if err != nil {
 		return err
 	}
+	id := b.GetId()
 	begun := false
 	for {
 		done, left, err := askToDrain(ctx, e, c, id)
@@ -147,6 +151,9 @@ func drain(ctx context.Context, e *cli.Env, c *client.Client, name string, wait 
 		}
 		begun = true
 		switch {
+		case done && wait:
+			awaitEnd(ctx, c, b)
+			fallthrough
 		case done:
 			e.Infof("broker %s has handed over its segments", id)
 			return nil
@@ -160,6 +167,43 @@ func drain(ctx context.Context, e *cli.Env, c *client.Client, name string, wait 
 			return fmt.Errorf("drain broker %s: %s left: %w", id, smq.Count(left, "segment"), context.Cause(ctx))
 		}
 	}
+}
+
+// endWithin bounds the wait for the end of a broker that has handed everything
+// over: calls may take some seconds to come to theirs.
+const endWithin = 10 * time.Second
+
+// awaitEnd waits until a broker that has handed everything over listens no more,
+// so that another one can be started in its place. It may be that one already.
+func awaitEnd(ctx context.Context, c *client.Client, b *smqpb.BrokerInfo) {
+	ctx, cancel := context.WithTimeout(ctx, endWithin)
+	defer cancel()
+	for listens(ctx, b.GetAddress()) || listens(ctx, b.GetHttpAddress()) {
+		info, err := c.Cluster(ctx)
+		if err == nil && slices.ContainsFunc(info.GetBrokers(), func(other *smqpb.BrokerInfo) bool {
+			return other.GetAddress() == b.GetAddress() && other.GetId() != b.GetId()
+		}) {
+			return
+		}
+		select {
+		case <-time.After(drainPoll):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// listens reports whether a connection to the address, if it is one, can be made.
+func listens(ctx context.Context, address string) bool {
+	if address == "" {
+		return false
+	}
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp", address)
+	if err == nil {
+		_ = conn.Close() // nothing was sent
+	}
+	return err == nil
 }
 
 func askToDrain(ctx context.Context, e *cli.Env, c *client.Client, id string) (done bool, left int32, err error) {
@@ -176,18 +220,18 @@ func askToDrain(ctx context.Context, e *cli.Env, c *client.Client, id string) (d
 	return done, left, nil
 }
 
-// findBroker is the id of the broker with the given id or address.
-func findBroker(ctx context.Context, e *cli.Env, c *client.Client, name string) (string, error) {
+// findBroker is the broker with the given id or address.
+func findBroker(ctx context.Context, e *cli.Env, c *client.Client, name string) (*smqpb.BrokerInfo, error) {
 	ctx, cancel := e.WithTimeout(ctx)
 	defer cancel()
 	info, err := c.Cluster(ctx)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	for _, b := range info.GetBrokers() {
 		if b.GetId() == name || b.GetAddress() == name {
-			return b.GetId(), nil
+			return b, nil
 		}
 	}
-	return "", fmt.Errorf("broker %s: %w; smq-admin broker list shows those that there are", name, smq.ErrNotFound)
+	return nil, fmt.Errorf("broker %s: %w; smq-admin broker list shows those that there are", name, smq.ErrNotFound)
 }

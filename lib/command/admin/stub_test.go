@@ -39,6 +39,7 @@ type stub struct {
 	merged   []*smqpb.MergeSegmentsRequest
 	asked    []int32               // partitions whose ends were asked for
 	watched  []*smqpb.WatchRequest // watches so far
+	others   []*smqpb.BrokerInfo   // besides itself
 	// watch answers the n-th watch, from 0; nil: the call is not known.
 	watch func(n int, send func(*smqpb.WatchUpdate)) error
 }
@@ -85,10 +86,17 @@ func (s *stub) runIn(ctx context.Context, e *cli.Env, args ...string) int {
 }
 
 func (s *stub) Cluster(context.Context, *smqpb.ClusterRequest) (*smqpb.ClusterInfo, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	return &smqpb.ClusterInfo{
 		LeadingMaster: s.addr, Leader: &smqpb.LeaderInfo{Broker: "aa", Address: s.addr},
-		Brokers: []*smqpb.BrokerInfo{{Id: "aa", Address: s.addr}},
+		Brokers: append([]*smqpb.BrokerInfo{{Id: "aa", Address: s.addr}}, s.others...),
 	}, nil
+}
+
+// DrainBroker answers that everything has been handed over.
+func (s *stub) DrainBroker(context.Context, *smqpb.DrainBrokerRequest) (*smqpb.DrainBrokerResponse, error) {
+	return &smqpb.DrainBrokerResponse{Done: true}, nil
 }
 
 // known refuses other topics than the one there is.

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"fmt"
 	"strings"
 	"syscall"
 	"testing"
@@ -85,7 +86,8 @@ func TestDrainAtOnce(t *testing.T) {
 }
 
 // TestDrainFromAfar has an administrator drain the broker that owns the topic,
-// under load. The broker ends by itself.
+// under load. The broker ends by itself, and another one can be started in its place
+// as soon as the command has come back.
 func TestDrainFromAfar(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, newStore(t), 2)
@@ -95,6 +97,7 @@ func TestDrainFromAfar(t *testing.T) {
 	pub.awaitMore(window)
 	owner, _ := c.ownerOf("t")
 	c.mustAdmin("broker", "drain", owner.addrs.GRPC, "--wait")
+	c.replace(owner, "next")
 	if code := owner.exit(); code != 0 {
 		t.Errorf("the broker ended with exit code %d", code)
 	}
@@ -106,4 +109,34 @@ func TestDrainFromAfar(t *testing.T) {
 		t.Errorf("the subscriber says %q", text)
 	}
 	c.verify("t", n)
+}
+
+// replace starts a broker at the addresses of one that has left.
+func (c *cluster) replace(left *daemon, name string) {
+	c.t.Helper()
+	next := c.newBroker(name)
+	next.addrs = left.addrs
+	next.start()
+}
+
+// TestDrainOfTheLeaderFromAfar drains the leading broker while somebody watches
+// what it does, who is let go before it ends.
+func TestDrainOfTheLeaderFromAfar(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, newStore(t), 2)
+	c.createTopic("t")
+	leader := c.leader()
+	events := c.start("events", "smq-admin", stdio{out: c.log("events")}, "events", "-f", "--since", "1h", "--master", c.masterList())
+	await(t, "events are watched", func() error {
+		if text := c.log("events").String(); !strings.Contains(text, "create") {
+			return fmt.Errorf("it says %q", text)
+		}
+		return nil
+	})
+	c.mustAdmin("broker", "drain", leader.addrs.GRPC, "--wait")
+	c.replace(leader, "next")
+	if code := leader.exit(); code != 0 {
+		t.Errorf("the broker ended with exit code %d", code)
+	}
+	events.kill()
 }
