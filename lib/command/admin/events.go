@@ -53,7 +53,12 @@ there is, or what --since asks for, and ends.
 			}
 			return withClientUntimed(cmd.Context(), e, func(ctx context.Context, c *client.Client) error {
 				if follow {
-					return p.follow(ctx, c, req)
+					ctx, stop := e.WatchOutput(ctx)
+					defer stop()
+					if err := p.follow(ctx, c, req); context.Cause(ctx) != cli.ErrOutputClosed {
+						return err
+					}
+					return cli.ErrOutputClosed // whatever failed for that reason
 				}
 				ctx, cancel := e.WithTimeout(ctx)
 				defer cancel()
