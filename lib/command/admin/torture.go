@@ -42,7 +42,8 @@ meanwhile kill, pause, cut off, slow down and drain its parts, in an order that
 stored, and report whether the promises were kept. Any broken one makes the exit
 code 1; the history of all that was done and seen, the logs and the store are
 then kept, and the report says where. The first SIGINT or SIGTERM ends the faults
-early, and what there is by then is reported; a second one ends everything.
+early, and what there is by then is reported; a second one, more than half a second
+later, ends everything and leaves what there is.
 
 The network between all parts, also between clients and brokers, leads through
 relays, so that it can be cut both ways and one way, and slowed down. The store
@@ -76,6 +77,9 @@ func newTorture(e *cli.Env) *cobra.Command {
 			}
 			if !cmd.Flags().Changed("seed") {
 				o.Seed = rand.Uint64N(1 << 32)
+			}
+			if err := checkReplicas(cmd.Flags(), o.Replicas); err != nil {
+				return err
 			}
 			return runTorture(cmd.Context(), e, o)
 		},
@@ -124,6 +128,7 @@ func runTorture(ctx context.Context, e *cli.Env, o *tortureOptions) error {
 		return err
 	}
 	o.Stop = ctx.Done()
+	e.OnSecondSignal(func() { e.Infof("what there is so far, unchecked, is in %s", o.Dir) })
 	report, err := torture.Run(context.WithoutCancel(ctx), o.Options)
 	switch {
 	case errors.Is(err, smq.ErrInvalid):
@@ -158,6 +163,11 @@ func (o *tortureOptions) complete(e *cli.Env) (remove func() error, err error) {
 	}
 	if o.Command, err = o.command(); err != nil {
 		return nil, err
+	}
+	if o.Weed != "" {
+		if _, err := exec.LookPath(o.Weed); err != nil {
+			return nil, fmt.Errorf("--weed: %w", err)
+		}
 	}
 	o.ScaleEvery = time.Duration(o.scale)
 	o.Duration, o.Every, o.Settle = time.Duration(o.duration), time.Duration(o.every), time.Duration(o.settle)
