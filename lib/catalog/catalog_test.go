@@ -88,6 +88,12 @@ func TestATopicsLife(t *testing.T) {
 	wrong := altered
 	wrong.Scaling.MinSegments = 8 // more than the most
 	wantErr(t, "alter into what cannot be", catalog.Alter(ctx, st, e, wrong), smq.ErrInvalid)
+	wrong = altered
+	wrong.Scaling.MinSegments, wrong.Scaling.MaxSegments = int(wrong.Partitions)+1, 0
+	wantErr(t, "alter into more segments than partitions", catalog.Alter(ctx, st, e, wrong), smq.ErrInvalid)
+	many := topic("many")
+	many.Scaling.MinSegments = int(many.Partitions) + 1
+	wantErr(t, "create with more segments than partitions", catalog.Create(ctx, st, many), smq.ErrInvalid)
 	wantErr(t, "alter into another topic", catalog.Alter(ctx, st, e, topic("t")), smq.ErrInvalid)
 
 	wantErr(t, "delete", catalog.Delete(ctx, st, e, 9), nil)

@@ -70,6 +70,18 @@ func (c Config) Validate() error {
 	return err
 }
 
+// acceptable is Validate for what somebody asks for now: it also refuses what could
+// never come true.
+func (c Config) acceptable() error {
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	if least := c.Scaling.MinSegments; least > int(c.Partitions) {
+		return fmt.Errorf("%w least number of segments %d: the topic has %s", smq.ErrInvalid, least, smq.Count(c.Partitions, "partition"))
+	}
+	return nil
+}
+
 // Entry is what topic.json says: a topic, or that the last one of the name is
 // deleted.
 type Entry struct {
@@ -166,7 +178,7 @@ func ReadConfig(ctx context.Context, st store.Store, topic smq.Topic) (Config, e
 // name; any other error leaves open whether it was created, unless it is an
 // smq.ErrInvalid.
 func Create(ctx context.Context, st store.Store, c Config) error {
-	if err := c.Validate(); err != nil {
+	if err := c.acceptable(); err != nil {
 		return err
 	}
 	before, err := Read(ctx, st, c.Topic)
@@ -202,7 +214,7 @@ func Alter(ctx context.Context, st store.Store, e Entry, c Config) error {
 	if c.Topic != e.Topic || c.ID != e.ID || c.Partitions != e.Partitions || e.Deleted {
 		return fmt.Errorf("%w alteration of topic %v: it would be another one", smq.ErrInvalid, e.Topic)
 	}
-	if err := c.Validate(); err != nil {
+	if err := c.acceptable(); err != nil {
 		return err
 	}
 	e.Config = c
