@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/seaweedmq/smq/lib/catalog"
-	"github.com/seaweedmq/smq/lib/layout"
 	"github.com/seaweedmq/smq/lib/smq"
 	"github.com/seaweedmq/smq/lib/smqpb"
 )
@@ -74,13 +73,13 @@ func alteration(req *smqpb.AlterTopicRequest) (func(catalog.Config) catalog.Conf
 		return nil, err
 	}
 	for _, field := range req.GetReset_() {
-		if err := reset(new(layout.Policy), field); err != nil {
+		if err := reset(new(catalog.Config), field); err != nil {
 			return nil, err
 		}
 	}
 	return func(c catalog.Config) catalog.Config {
 		for _, field := range req.GetReset_() {
-			_ = reset(&c.Scaling, field) // it has been tried
+			_ = reset(&c, field) // it has been tried
 		}
 		bounds := c.Scaling
 		c.Scaling = scaling.WithDefaults(bounds)
@@ -98,10 +97,13 @@ func alteration(req *smqpb.AlterTopicRequest) (func(catalog.Config) catalog.Conf
 	}, nil
 }
 
-// reset sets a field of the policy, by its name in smqpb.Scaling, back to the
-// default.
-func reset(p *layout.Policy, field string) error {
+// reset sets a field of the configuration, as AlterTopicRequest names it, back to
+// the default.
+func reset(c *catalog.Config, field string) error {
+	p := &c.Scaling
 	switch field {
+	case "replicas":
+		c.Replicas = 0
 	case "mode":
 		p.Mode = ""
 	case "split_bytes_per_second":
@@ -115,7 +117,7 @@ func reset(p *layout.Policy, field string) error {
 	case "cool_down_ms":
 		p.CoolDown = 0
 	default:
-		return fmt.Errorf("%w field of scaling to reset, %q", smq.ErrInvalid, field)
+		return fmt.Errorf("%w field to reset, %q", smq.ErrInvalid, field)
 	}
 	return nil
 }

@@ -56,6 +56,9 @@ func TestAlterTopic(t *testing.T) {
 		_, err = b.alter(&smqpb.AlterTopicRequest{Reset_: []string{"split_bytes_per_second", "split_messages_per_second", "max_segments", "cool_down_ms"}})
 		wantErr(b.t, "reset all", err, nil)
 		b.wantConfig(3, nil)
+		_, err = b.alter(&smqpb.AlterTopicRequest{Reset_: []string{"replicas"}})
+		wantErr(b.t, "reset the replicas", err, nil)
+		b.wantConfig(0, nil)
 	})
 }
 

@@ -1203,7 +1203,7 @@ type AlterTopicRequest struct {
 	TopicId string                 `protobuf:"bytes,2,opt,name=topic_id,json=topicId,proto3" json:"topic_id,omitempty"` // when given, another incarnation is not found
 	// Fields that are 0 or empty stay as they are.
 	Scaling *Scaling `protobuf:"bytes,3,opt,name=scaling,proto3" json:"scaling,omitempty"`
-	// Names of fields of Scaling to set back to the cluster's default.
+	// Names of fields to set back to the cluster's default: of Scaling, or replicas.
 	Reset_        []string `protobuf:"bytes,4,rep,name=reset,proto3" json:"reset,omitempty"`
 	Replicas      int32    `protobuf:"varint,5,opt,name=replicas,proto3" json:"replicas,omitempty"` // for segments to come; 0: unchanged
 	unknownFields protoimpl.UnknownFields

@@ -34,7 +34,8 @@ partition key is never change.
 use; those that have more keep theirs until they are replaced.`,
 		Example: `  smq-admin topic alter orders --scaling auto --split-above 20MB/s --split-above 50000msg/s
   smq-admin topic alter orders --max-segments 16 --reset cool-down
-  smq-admin topic alter orders --replicas 3`,
+  smq-admin topic alter orders --replicas 3
+  smq-admin topic alter orders --reset replicas`,
 		Args: cli.Args("TOPIC…"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			topics, err := parseTopics(args)
@@ -60,14 +61,14 @@ use; those that have more keep theirs until they are replaced.`,
 		ValidArgsFunction: connect.CompleteTopics(e),
 	}
 	flags.Register(cmd)
-	cmd.Flags().StringSliceVar(&reset, "reset", nil, "set back to the cluster's default what these `FLAGS` set: scaling, split-above, …, or all")
+	cmd.Flags().StringSliceVar(&reset, "reset", nil, "set back to the cluster's default what these `FLAGS` set: scaling, split-above, …, replicas, or all")
 	cmd.Flags().Int32Var(&changes.Replicas, "replicas", 0, "`N` brokers hold what is not stored yet, 1 to 5, if so many live")
 	connect.CompleteWords(cmd, "reset", resettable()...)
 	return cmd
 }
 
 func resettable() []string {
-	names := []string{"all"}
+	names := []string{"all", "replicas"}
 	for _, field := range scaling.Fields {
 		names = append(names, field.Flag)
 	}
@@ -76,23 +77,28 @@ func resettable() []string {
 
 // resetFields are the fields that --reset names by their flags. What is set at
 // the same time cannot be.
-func resetFields(f *pflag.FlagSet, flags []string) ([]string, error) {
-	var fields []string
+func resetFields(f *pflag.FlagSet, flags []string) (fields []string, err error) {
 	for _, name := range flags {
-		if err := cli.OneOf("flag to reset", name, resettable()...); err != nil {
+		if err = cli.OneOf("flag to reset", name, resettable()...); err != nil {
 			return nil, err
 		}
 	}
-	for _, field := range scaling.Fields {
-		if !slices.Contains(flags, field.Flag) && !slices.Contains(flags, "all") {
-			continue
+	take := func(flag string, names ...string) error {
+		if !slices.Contains(flags, flag) && !slices.Contains(flags, "all") {
+			return nil
 		}
-		if f.Changed(field.Flag) {
-			return nil, cli.Usagef("--%s and --reset %s: one or the other", field.Flag, strings.Join(flags, ","))
+		if f.Changed(flag) {
+			return cli.Usagef("--%s and --reset %s: one or the other", flag, strings.Join(flags, ","))
 		}
-		fields = append(fields, field.Fields...)
+		fields = append(fields, names...)
+		return nil
 	}
-	return fields, nil
+	for _, field := range scaling.Fields {
+		if err := take(field.Flag, field.Fields...); err != nil {
+			return nil, err
+		}
+	}
+	return fields, take("replicas", "replicas")
 }
 
 func checkReplicas(f *pflag.FlagSet, n int32) error {

@@ -50,7 +50,7 @@ func TestTopicAlter(t *testing.T) {
 	if want := "smq-admin: altered topic orders: scaling by default: split above 50000msg/s; 3 replicas\n"; stderr != want {
 		t.Errorf("said %q, want %q", stderr, want)
 	}
-	if _, _, code := s.run(t, "topic", "alter", "orders", "--reset", "all"); code != 0 || len(s.altered[1].Reset_) != 6 {
+	if _, _, code := s.run(t, "topic", "alter", "orders", "--reset", "all"); code != 0 || len(s.altered[1].Reset_) != 7 {
 		t.Errorf("reset all: code %d, %v", code, s.altered)
 	}
 	_, stderr, code = s.run(t, "topic", "alter", "nothing", "--scaling", "off")
@@ -72,6 +72,7 @@ func TestScalingUsage(t *testing.T) {
 		"--replicas 6":                            "--replicas 6: a topic has 1 to 5",
 		"--reset cooldown":                        `flag to reset "cooldown" is not one of`,
 		"--reset all --max-segments 3":            "--max-segments and --reset all: one or the other",
+		"--reset replicas --replicas 3":           "--replicas and --reset replicas: one or the other",
 	} {
 		_, stderr, code := s.run(t, append([]string{"topic", "alter", "orders"}, strings.Fields(flags)...)...)
 		if code != cli.ExitUsage || !strings.Contains(stderr, want) || strings.Count(stderr, "\n") != 1 {
