@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -68,6 +69,20 @@ func (r *Run) Acked() int64 { return r.acked.Load() }
 // runs of more than ten minutes. What is not counted is not in it.
 func (r *Run) During(from, to time.Time) Latency {
 	return r.windows.during(from.Sub(r.began), to.Sub(r.began))
+}
+
+// Stages tells, for each stage, how long the acks took of what was due in it, to
+// the second: what was due in the second in which a stage ends counts for it.
+func (r *Run) Stages() []Latency {
+	var out []Latency
+	for _, s := range r.options.schedule(0).stages {
+		end := s.end
+		if end == 0 {
+			end = math.MaxInt64
+		}
+		out = append(out, r.windows.beginning(s.begin, end))
+	}
+	return out
 }
 
 // Began is when publishing began.

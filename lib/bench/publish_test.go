@@ -272,6 +272,30 @@ func TestDuring(t *testing.T) {
 	})
 }
 
+// Each stage is told of by itself.
+func TestStagesAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{stall: 4 * time.Second, until: 4500 * time.Millisecond} // in the second stage
+		r, err := NewRun(Options{Stages: []Stage{{Rate: 100, For: 2 * time.Second}, {Rate: 200, For: 3 * time.Second}, {Rate: 50, For: 2 * time.Second}},
+			Size: 16, Producers: 1, Warmup: time.Second, Settle: time.Minute}, 7, f.open)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Publish(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		all := r.Stages()
+		for i, want := range []struct {
+			count int64
+			slow  bool
+		}{{200, false}, {600, true}, {100, false}} {
+			if l := all[i]; l.Count != want.count || (l.Max > 400*time.Millisecond) != want.slow {
+				t.Errorf("stage %d: %+v", i, l)
+			}
+		}
+	})
+}
+
 // However long a run, its windows are bounded, and none of them is lost.
 func TestWindowsGrowLonger(t *testing.T) {
 	w := newWindows()

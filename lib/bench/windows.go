@@ -61,12 +61,21 @@ func (w *windows) halve() {
 // during sums up the windows that have a part in a stretch of time, its ends
 // included.
 func (w *windows) during(from, to time.Duration) Latency {
+	return w.sum(func(begin, end time.Duration) bool { return begin <= to && end > from })
+}
+
+// beginning sums up the windows that begin from one time on and before another.
+func (w *windows) beginning(from, to time.Duration) Latency {
+	return w.sum(func(begin, _ time.Duration) bool { return begin >= from && begin < to })
+}
+
+func (w *windows) sum(taken func(begin, end time.Duration) bool) Latency {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	all := newHistogram(windowDigits)
 	for i, h := range w.hists {
 		begin := time.Duration(i) * w.length
-		if h != nil && begin <= to && begin+w.length > from {
+		if h != nil && taken(begin, begin+w.length) {
 			all.Merge(h)
 		}
 	}

@@ -38,8 +38,8 @@ latency counts from then: a stall is in the latency of everything that was due m
 Without --rate messages follow one another as fast as they are taken, or with at most
 --in-flight of each producer under way; then the latency counts from the moment when
 they are offered, and tells mostly how long the queue is unless --in-flight bounds it.
-When the topic's layout changes meanwhile, the latencies of what was due in the seconds
-of each change are told by themselves (but not in csv).
+Of several rates each is told of by itself, and so is each change of the topic's layout
+meanwhile: the latencies of what was due in the seconds that it took (but not in csv).
 
 Messages go to all partitions in turn. They are published to a topic of their own, which
 is deleted in the end, or to the one that --topic names, where they stay.
@@ -293,6 +293,7 @@ func benchRun(ctx context.Context, e *cli.Env, c *client.Client, test string, o 
 			return connect.NoTopic(err, topic)
 		}
 		view := viewBench(test, config, p, result)
+		view.Stages = viewStages(p.options.Stages, run.Stages())
 		view.Changes = changesDuring(ctx, e, c, topic, run)
 		if err := printBench(e, o.output, view); err != nil {
 			return err

@@ -150,6 +150,9 @@ func TestBenchTellsChanges(t *testing.T) {
 	if err := json.Unmarshal(stdout.Bytes(), &got); code != 130 || err != nil || got.RatePerSecond != 500 {
 		t.Fatalf("code %d, %v, %s%s", code, err, stdout.String(), stderr.String())
 	}
+	if len(got.Stages) != 2 || got.Stages[0].Messages != got.Messages || got.Stages[1].Messages != 0 || got.Stages[0].Ack.P99 <= 0 {
+		t.Errorf("stages %+v of %d messages", got.Stages, got.Messages)
+	}
 	i := slices.IndexFunc(got.Changes, func(c benchChange) bool { return c.Cause == "split" })
 	if i < 0 {
 		t.Fatalf("no split among the changes: %+v", got.Changes)

@@ -42,7 +42,28 @@ type benchView struct {
 	Ack      *latencyView `json:"ack_ms"`      // null when reading
 	Delivery *latencyView `json:"delivery_ms"` // null but for e2e
 
+	Stages  []benchStage  `json:"stages"`  // null unless there are several rates
 	Changes []benchChange `json:"changes"` // null when reading
+}
+
+// benchStage is a time of one rate.
+type benchStage struct {
+	RatePerSecond float64     `json:"rate_per_second"`
+	Seconds       float64     `json:"seconds"`
+	Messages      int64       `json:"messages"` // acked
+	Ack           latencyView `json:"ack_ms"`
+}
+
+// viewStages are the stages of a run, if there are several.
+func viewStages(stages []bench.Stage, acks []bench.Latency) []benchStage {
+	if len(stages) < 2 {
+		return nil
+	}
+	views := make([]benchStage, len(stages))
+	for i, s := range stages {
+		views[i] = benchStage{RatePerSecond: s.Rate, Seconds: s.For.Seconds(), Messages: acks[i].Count, Ack: *viewLatency(acks[i])}
+	}
+	return views
 }
 
 // benchChange is a change of the topic's layout, with how long the acks took of
@@ -115,14 +136,37 @@ func printBench(e *cli.Env, format string, v benchView) error {
 		if v.Delivery != nil {
 			rows = append(rows, namedLatency{"delivery", *v.Delivery})
 		}
-		if err := latencyColumns.Table(e, rows); err != nil || len(v.Changes) == 0 {
+		if err := latencyColumns.Table(e, rows); err != nil {
 			return err
 		}
-		if _, err := fmt.Fprintln(e.Stdout); err != nil {
+		if err := moreRows(e, benchStageColumns, v.Stages); err != nil {
 			return err
 		}
-		return benchChangeColumns.Table(e, v.Changes)
+		return moreRows(e, benchChangeColumns, v.Changes)
 	})
+}
+
+// moreRows prints one more table, if there is anything in it.
+func moreRows[T any](e *cli.Env, columns cli.View[T], rows []T) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	if _, err := fmt.Fprintln(e.Stdout); err != nil {
+		return err
+	}
+	return columns.Table(e, rows)
+}
+
+var benchStageColumns = cli.View[benchStage]{
+	Name: func(s benchStage) string { return messageRate(s.RatePerSecond) },
+	Columns: []cli.Column[benchStage]{
+		{Header: "RATE", Cell: func(s benchStage) string { return messageRate(s.RatePerSecond) }, Right: true},
+		{Header: "FOR", Cell: func(s benchStage) string { return strconv.FormatFloat(s.Seconds, 'f', -1, 64) + "s" }, Right: true},
+		{Header: "ACKS", Cell: func(s benchStage) string { return number(s.Messages) }, Right: true},
+		{Header: "P50 MS", Cell: func(s benchStage) string { return decimals(s.Ack.P50) }, Right: true},
+		{Header: "P99 MS", Cell: func(s benchStage) string { return decimals(s.Ack.P99) }, Right: true},
+		{Header: "MAX MS", Cell: func(s benchStage) string { return decimals(s.Ack.Max) }, Right: true},
+	},
 }
 
 var benchChangeColumns = cli.View[benchChange]{
