@@ -200,7 +200,7 @@ func (c *Cluster) Master(ctx context.Context) (smqpb.MasterClient, string, error
 			return smqpb.NewMasterClient(conn), addr, nil
 		}
 		if err := p.wait(ctx); err != nil {
-			return nil, "", fmt.Errorf("%w: no master leads: %w", smq.ErrUnavailable, err)
+			return nil, "", &worded{"no master leads: less than a majority of them is there", []error{smq.ErrUnavailable, err}}
 		}
 	}
 }

@@ -124,7 +124,7 @@ func ReadHistory(r io.Reader, add func(Event)) error {
 		}
 		var e Event
 		if err := json.Unmarshal(line, &e); err != nil {
-			return fmt.Errorf("line %d of the history: %w", number, err)
+			return fmt.Errorf("line %d is none of a history: %w", number, err)
 		}
 		add(e)
 	}
