@@ -92,19 +92,28 @@ func lastSnapshot(ctx context.Context, st store.Store, id Ident) (n uint64, err 
 	return n, nil
 }
 
-// isStored reports whether the segment reaches to chunk n.
+// isStored reports whether the segment reaches to chunk n. Files that are no
+// chunks count for nothing, wherever their names put them.
 func isStored(ctx context.Context, st store.Store, id Ident, n uint64) (bool, error) {
-	next, err := st.List(ctx, id.Dir(), chunkName(n-1), 1)
-	if err != nil {
-		return false, fmt.Errorf("list the chunks of %v: %w", id, err)
+	const page = 16 // the first file is a chunk, as a rule
+	limit := 1
+	for after := chunkName(n - 1); ; limit = page {
+		next, err := st.List(ctx, id.Dir(), after, limit)
+		if err != nil {
+			return false, fmt.Errorf("list the chunks of %v: %w", id, err)
+		}
+		for _, info := range next {
+			if got, ok := parseChunkName(info.Name); ok && got != n {
+				return false, missingChunk(id, n, got)
+			} else if ok {
+				return true, nil
+			}
+			after = info.Name
+		}
+		if len(next) < limit {
+			return false, nil
+		}
 	}
-	if len(next) == 0 {
-		return false, nil
-	}
-	if got, ok := parseChunkName(next[0].Name); ok && got != n {
-		return false, missingChunk(id, n, got)
-	}
-	return true, nil
 }
 
 func missingChunk(id Ident, n, there uint64) error {

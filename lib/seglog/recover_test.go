@@ -105,3 +105,48 @@ func TestAGapBeforeTheEnd(t *testing.T) {
 		})
 	}
 }
+
+// Files that are no chunks change nothing, wherever they are in the order of
+// names.
+func TestForeignFilesAmongChunks(t *testing.T) {
+	for i, test := range []struct {
+		chunks  int
+		foreign []string
+	}{
+		{10, []string{"notes.txt"}},
+		{63, []string{"notes.txt"}},
+		{64, []string{"notes.txt", "00000000000000000063.log~"}},
+		{65, []string{"00000000000000000063.log.bak", "notes.txt"}},
+		{128, []string{"00000000000000000127.log~"}},
+		{200, []string{"0", "00000000000000000200.log.bak", "00000000000000000000-00000000000000000063.log"}},
+		{300, many(100, "00000000000000000191.log.%03d", "zz%03d")},
+	} {
+		bubble(t, func(t *testing.T) {
+			st, id := mem.New(), ident(smq.SegmentID(i+1), 0, 3)
+			segmentOf(t, st, id, test.chunks)
+			for _, name := range test.foreign {
+				if err := st.Create(t.Context(), id.Dir()+"/"+name, store.Bytes([]byte("x"))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			seal, err := SealStore(t.Context(), st, id, nil, SealOptions{Broker: "b2"})
+			if err != nil || seal.Chunk != uint64(test.chunks) {
+				t.Fatalf("%d chunks and %.3q: %+v, %v", test.chunks, test.foreign, seal, err)
+			}
+			if found, sealed, err := FindSeal(t.Context(), st, id); err != nil || !sealed || !reflect.DeepEqual(found, seal) {
+				t.Errorf("%d chunks and %.3q: found %+v, %v, %v", test.chunks, test.foreign, found, sealed, err)
+			}
+			verifyClean(t, st, id)
+		})
+	}
+}
+
+// many are n names of each form.
+func many(n int, forms ...string) (names []string) {
+	for _, form := range forms {
+		for i := range n {
+			names = append(names, fmt.Sprintf(form, i))
+		}
+	}
+	return names
+}
