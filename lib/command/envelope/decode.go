@@ -63,6 +63,16 @@ func (d *Decoder) Decode(m *Message) error {
 	return d.members(text, m)
 }
 
+// Unfinished is how many bytes of an envelope without an end Decode had read when
+// it returned the reader's error.
+func (d *Decoder) Unfinished() int {
+	rest := d.line
+	if d.json != nil {
+		rest, _ = io.ReadAll(d.json.Buffered()) // it is in memory, and gives no error
+	}
+	return len(bytes.TrimSpace(rest))
+}
+
 // document returns the text of the next JSON value, without white space around
 // it. Lines that are whole documents, the usual case, take the short way.
 func (d *Decoder) document() ([]byte, error) {

@@ -38,8 +38,12 @@ so one pipe keeps one order; --spread gives that up. A message has at most
 what fails. It cannot keep what cannot be read: of lines, one that is too large,
 and of json, what is no envelope, are left out, told of and counted as failed.
 Broken JSON, and any fault in the other formats, ends the reading all the same,
-since nobody can tell where the next message begins. SIGINT and SIGTERM: what was read is still sent, then it ends with
-130 or 143; a second signal ends it at once.
+since nobody can tell where the next message begins.
+
+SIGINT and SIGTERM: nothing more is read; what was read is still sent, no faster
+than --rate says, for half of --timeout at most. What is left then is not sent:
+it counts as failed, and --failed-to keeps it. The exit code is 130 or 143. A
+second signal ends it at once.
 
 ` + cli.ExitCodes
 
@@ -196,17 +200,15 @@ func deliver(ctx context.Context, e *cli.Env, p *pump, inputs []input, progress 
 			return cli.ProgressState{Done: p.read.Load(), Total: total, Text: fmt.Sprintf("%d sent, %d acked", t.sent, t.acked)}
 		})
 	}
+	p.drain = time.Duration(e.Flags.Timeout) / 2 // the rest is for the acks
 	inputErr := p.run(publishing, ctx, inputs)
 	closeErr := p.to.Close(publishing)
+	p.tally.settle(context.Cause(ctx))
 	shown.Stop()
 	t, failure := p.tally.state()
 	e.Infof("%s", t.line(time.Since(started)))
-	if n := unfinished(p.source); n > 0 && ctx.Err() != nil {
-		be := "were"
-		if n == 1 {
-			be = "was"
-		}
-		e.Warnf("%s of an unfinished message %s read and not sent", smq.Count(n, "byte"), be)
+	if ctx.Err() != nil {
+		warnOfRest(e, p)
 	}
 	return verdict(t, context.Cause(ctx), inputErr, failure, closeErr)
 }
@@ -217,33 +219,47 @@ func typed(e *cli.Env, inputs []input) bool {
 	return e.StdinTerminal && slices.ContainsFunc(inputs, func(in input) bool { return in.stdin })
 }
 
-// unfinished is how many bytes of an incomplete message a stopped source holds.
-func unfinished(s source) int {
-	if s, ok := s.(*shaped); ok {
-		if l, ok := s.source.(*lines); ok {
-			return l.unfinished()
+// warnOfRest tells what a signal has left of the input that was read and that made
+// no message.
+func warnOfRest(e *cli.Env, p *pump) {
+	if s, ok := p.source.(partial); ok {
+		if n := s.unfinished(); n > 0 {
+			e.Warnf("%s of an unfinished message %s read and not sent", smq.Count(n, "byte"), was(n))
 		}
 	}
-	return 0
+	if p.feed == nil {
+		return
+	}
+	if n := p.feed.late(); n > 0 {
+		e.Warnf("%s of input %s read too late, and not sent", smq.Count(n, "byte"), was(n))
+	}
 }
 
-// notAcked says how many of the messages sent are not acked.
-func notAcked(lost, sent int64) string {
+func was(n int) string {
+	if n == 1 {
+		return "was"
+	}
+	return "were"
+}
+
+// notAcked says how many of all messages are not acked.
+func notAcked(lost, all int64) string {
 	be := "are"
 	if lost == 1 {
 		be = "is"
 	}
-	return fmt.Sprintf("%d of %s %s not acked", lost, smq.Count(sent, "message"), be)
+	return fmt.Sprintf("%d of %s %s not acked", lost, smq.Count(all, "message"), be)
 }
 
 // verdict is what the command ends with: nil only if all that was to be
 // published is acked. A signal comes first, then what is wrong with the input,
 // then what the publisher failed with.
 func verdict(t totals, signal, input, failure, closing error) error {
-	lost := t.sent - t.acked
+	all := t.sent + t.unsent
+	lost := all - t.acked
 	if signal != nil {
 		if lost > 0 {
-			return cli.Exit(cli.ExitCode(signal, signal), fmt.Errorf("%w: %s", signal, notAcked(lost, t.sent)))
+			return cli.Exit(cli.ExitCode(signal, signal), fmt.Errorf("%w: %s", signal, notAcked(lost, all)))
 		}
 		return signal
 	}
@@ -251,11 +267,11 @@ func verdict(t totals, signal, input, failure, closing error) error {
 	if err == nil && failure != nil {
 		err = failure
 		if t.failed > 0 {
-			err = fmt.Errorf("%s: %w", notAcked(lost, t.sent), failure)
+			err = fmt.Errorf("%s: %w", notAcked(lost, all), failure)
 		}
 	}
 	if err == nil && (closing != nil || lost > 0) {
-		err = fmt.Errorf("%s: %w", notAcked(lost, t.sent), errors.Join(closing))
+		err = fmt.Errorf("%s: %w", notAcked(lost, all), errors.Join(closing))
 	}
 	switch {
 	case err == nil:

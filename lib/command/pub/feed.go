@@ -103,6 +103,21 @@ func (f *feed) nextBlock() error {
 	}
 }
 
+// late is how many bytes were read after the feed had been read to its end for the
+// last time: the goroutine that reads may have been waiting for input when it was
+// stopped. They are not handed out any more.
+func (f *feed) late() int {
+	n := 0
+	for {
+		select {
+		case b := <-f.blocks:
+			n += len(b.bytes)
+		default:
+			return n
+		}
+	}
+}
+
 func (f *feed) take(b block) { f.current, f.last, f.err = b.bytes, b.bytes, b.err }
 
 func closed(c <-chan struct{}) bool {

@@ -25,17 +25,22 @@ type pump struct {
 	source source
 	to     publisher
 	tally  *tally
-	tee    io.Writer // gets all that is read; nil: nobody does
-	pace   *pace     // nil: no limit
+	tee    io.Writer     // gets all that is read; nil: nobody does
+	pace   *pace         // nil: no limit
+	drain  time.Duration // how long what was read is sent at its pace once the reading was stopped
 	warn   func(format string, args ...any)
 
-	read atomic.Int64 // bytes of input so far
-	next uint64       // token of the next message
+	read  atomic.Int64 // bytes of input so far
+	next  uint64       // token of the next message
+	feed  *feed        // of the present input
+	until time.Time    // when the time to drain is over; zero while the reading goes on
 }
 
 // run publishes what is in the inputs, until they end, stop ends, or something
-// fails. ctx limits the publishing itself. The error is what is wrong with the
-// input or a message of it; the tally knows what became of the messages.
+// fails. ctx limits the publishing itself, and ends only after stop. The error is
+// what is wrong with the input or a message of it; the tally knows what became of
+// the messages, also of those that were read when stop ended and were not sent in
+// the time that was left.
 func (p *pump) run(ctx, stop context.Context, inputs []input) error {
 	reading, enough := context.WithCancel(stop)
 	defer enough()
@@ -67,7 +72,8 @@ func (p *pump) runInput(ctx, reading context.Context, in input) error {
 	if p.tee != nil {
 		reader = io.TeeReader(reader, p.tee)
 	}
-	p.source.reset(newFeed(reader, reading.Done(), &p.read))
+	p.feed = newFeed(reader, reading.Done(), &p.read)
+	p.source.reset(p.feed)
 	number, err := p.messages(ctx, reading, in.name)
 	switch {
 	case err == nil, errors.Is(err, errStopped):
@@ -83,8 +89,9 @@ func (p *pump) runInput(ctx, reading context.Context, in input) error {
 // that the error is about.
 func (p *pump) messages(ctx, reading context.Context, name string) (number int, err error) {
 	var m client.Message
+	over := false // there is no more time; what is left is counted, and not sent
 	for number = 1; ; number++ {
-		if closed(p.tally.enough) {
+		if !over && closed(p.tally.enough) {
 			return number, errStopped
 		}
 		err := p.source.next(&m)
@@ -99,16 +106,43 @@ func (p *pump) messages(ctx, reading context.Context, name string) (number int, 
 		}
 		m.Token = p.next
 		p.next++
-		p.pace.wait(reading, &m)
-		p.tally.sending(&m)
-		if err := p.to.Publish(ctx, &m); err != nil {
-			p.tally.refused(&m, err)
-			if p.tally.keeps() && ctx.Err() == nil {
-				continue
+		if !over && !p.mayGo(ctx, reading, &m) {
+			if closed(p.tally.enough) {
+				return number, errStopped
 			}
-			return number, refusedError{err}
+			over = true
+		}
+		p.tally.sending(&m)
+		if !over {
+			err = p.to.Publish(ctx, &m)
+			over = err != nil && ctx.Err() != nil
+		}
+		switch {
+		case over:
+			p.tally.notSent(&m)
+		case err != nil:
+			p.tally.refused(&m, err)
+			if !p.tally.keeps() {
+				return number, refusedError{err}
+			}
 		}
 	}
+}
+
+// mayGo waits until a message may be sent, and reports whether it may. What was
+// read when the reading was stopped keeps its pace, for as long as there is time:
+// a burst is what --rate is there to prevent.
+func (p *pump) mayGo(ctx, reading context.Context, m *client.Message) bool {
+	left := p.pace.wait(reading, p.pace.cost(m))
+	if left == 0 || closed(p.tally.enough) {
+		return left == 0
+	}
+	if p.until.IsZero() {
+		p.until = time.Now().Add(p.drain)
+	}
+	draining, cancel := context.WithDeadline(ctx, p.until)
+	defer cancel()
+	return p.pace.wait(draining, left) == 0
 }
 
 // maxWarnings is how many messages that are left out are told of one by one.
@@ -132,23 +166,28 @@ type refusedError struct{ err error }
 func (e refusedError) Error() string { return e.err.Error() }
 func (e refusedError) Unwrap() error { return e.err }
 
-// wait waits until the message may go, or ctx ends: a message that was read is
-// published even then.
-func (p *pace) wait(ctx context.Context, m *client.Message) {
-	if p == nil {
-		return
+// cost is what a message counts against the limit.
+func (p *pace) cost(m *client.Message) int {
+	switch {
+	case p == nil:
+		return 0
+	case p.bytes:
+		return len(m.Key) + len(m.Value)
 	}
-	left := 1
-	if p.bytes {
-		left = len(m.Key) + len(m.Value)
-	}
-	for left > 0 {
-		n := min(left, p.limiter.Burst())
+	return 1
+}
+
+// wait waits until something of the given cost may go, or ctx ends, or will have
+// ended by then. It returns what of the cost is still to be waited for; 0: it may go.
+func (p *pace) wait(ctx context.Context, cost int) (left int) {
+	for cost > 0 {
+		n := min(cost, p.limiter.Burst())
 		if p.limiter.WaitN(ctx, n) != nil {
-			return
+			break
 		}
-		left -= n
+		cost -= n
 	}
+	return cost
 }
 
 // newLimiter allows for a hundredth of a second's worth at once.

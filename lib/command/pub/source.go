@@ -21,6 +21,10 @@ type source interface {
 	reset(r io.Reader)
 }
 
+// partial is a source that knows how much it holds of a message that had no end
+// yet when the input broke off, in bytes.
+type partial interface{ unfinished() int }
+
 // errTooLarge is what is said of an input whose message would not be taken.
 // The bytes of such a message are never gathered beyond the limit.
 var errTooLarge = fmt.Errorf("%w: a message has at most %d MiB; split it (-d, or several files), "+
@@ -38,9 +42,12 @@ type whole struct {
 	reader io.Reader
 	buffer []byte
 	done   bool
+	held   int // of a message without an end
 }
 
-func (w *whole) reset(r io.Reader) { w.reader, w.done = r, false }
+func (w *whole) reset(r io.Reader) { w.reader, w.done, w.held = r, false, 0 }
+
+func (w *whole) unfinished() int { return w.held }
 
 func (w *whole) next(m *client.Message) error {
 	if w.done {
@@ -63,6 +70,7 @@ func (w *whole) next(m *client.Message) error {
 			m.Value = w.buffer
 			return nil
 		case err != nil:
+			w.held = len(w.buffer)
 			return err
 		}
 	}
@@ -72,13 +80,17 @@ func (w *whole) next(m *client.Message) error {
 type lengths struct {
 	reader io.Reader
 	buffer []byte
+	held   int // of a message without an end
 }
 
-func (l *lengths) reset(r io.Reader) { l.reader = r }
+func (l *lengths) reset(r io.Reader) { l.reader, l.held = r, 0 }
+
+func (l *lengths) unfinished() int { return l.held }
 
 func (l *lengths) next(m *client.Message) error {
 	var prefix [4]byte
-	if _, err := io.ReadFull(l.reader, prefix[:]); err != nil {
+	if n, err := io.ReadFull(l.reader, prefix[:]); err != nil {
+		l.held = n
 		return cutShort(err)
 	}
 	n := binary.BigEndian.Uint32(prefix[:])
@@ -90,7 +102,8 @@ func (l *lengths) next(m *client.Message) error {
 	for len(l.buffer) < int(n) {
 		part := min(int(n)-len(l.buffer), max(64<<10, len(l.buffer)))
 		l.buffer = append(l.buffer, make([]byte, part)...)
-		if _, err := io.ReadFull(l.reader, l.buffer[len(l.buffer)-part:]); err != nil {
+		if got, err := io.ReadFull(l.reader, l.buffer[len(l.buffer)-part:]); err != nil {
+			l.held = len(prefix) + len(l.buffer) - part + got
 			if err == io.EOF {
 				err = io.ErrUnexpectedEOF
 			}
@@ -118,6 +131,8 @@ type envelopes struct {
 }
 
 func (e *envelopes) reset(r io.Reader) { e.decoder = envelope.NewDecoder(r) }
+
+func (e *envelopes) unfinished() int { return e.decoder.Unfinished() }
 
 func (e *envelopes) next(m *client.Message) error {
 	err := e.decoder.Decode(&e.message)
@@ -161,4 +176,12 @@ func (s *shaped) next(m *client.Message) error {
 	}
 	m.Headers = append(m.Headers, s.headers...)
 	return nil
+}
+
+// unfinished is 0 where the source does not know.
+func (s *shaped) unfinished() int {
+	if p, ok := s.source.(partial); ok {
+		return p.unfinished()
+	}
+	return 0
 }

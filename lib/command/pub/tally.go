@@ -23,6 +23,7 @@ type totals struct {
 	failed  int64
 	unknown int64 // those of failed that may be stored all the same
 	left    int64 // those of failed that could not be read, and are kept nowhere
+	unsent  int64 // those of failed for which no time was left after a signal
 }
 
 // line is the last line that is printed.
@@ -33,6 +34,9 @@ func (t totals) line(elapsed time.Duration) string {
 	}
 	if t.left > 0 {
 		text += fmt.Sprintf(" (%d of the failed could not be read and are not kept)", t.left)
+	}
+	if t.unsent > 0 {
+		text += fmt.Sprintf(" (%d of the failed were read and not sent)", t.unsent)
 	}
 	if seconds := elapsed.Seconds(); seconds >= 0.1 && t.acked > 0 {
 		text += fmt.Sprintf(", %.0f messages/s", float64(t.acked)/seconds)
@@ -60,6 +64,8 @@ type tally struct {
 	mu                     sync.Mutex // guards what follows
 	acked, failed, unknown int64
 	left                   int64                       // of failed: what could not be read
+	waiting                []unsent                    // what was not sent, until that is told
+	unsent                 int64                       // of failed: what was not sent
 	held                   map[uint64]envelope.Message // with failures: copies of what is not acked yet
 	err                    error                       // the first failure
 	ended                  bool                        // enough is closed
@@ -110,6 +116,35 @@ func copyBytes(b []byte) []byte {
 // refused tells of a message that the publisher did not take.
 func (t *tally) refused(m *client.Message, err error) {
 	t.results(client.Results{Partition: m.Partition, Tokens: []uint64{m.Token}, BaseOffset: -1, Err: fmt.Errorf("%w: %w", client.ErrNotStored, err)})
+}
+
+// unsent is a message for which no time was left.
+type unsent struct {
+	token     uint64
+	partition int32
+}
+
+// notSent takes note of a message that is not sent after all.
+func (t *tally) notSent(m *client.Message) {
+	t.sent.Add(-1)
+	t.bytes.Add(-int64(len(m.Key) + len(m.Value)))
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.waiting = append(t.waiting, unsent{m.Token, m.Partition})
+}
+
+// settle tells of what was not sent because of the signal. By then the publisher
+// has told of everything that was, so that what --failed-to keeps is in order.
+func (t *tally) settle(signal error) {
+	t.mu.Lock()
+	waiting := t.waiting
+	t.waiting = nil
+	t.unsent += int64(len(waiting))
+	t.mu.Unlock()
+	for _, u := range waiting {
+		err := fmt.Errorf("%w: %w before it was sent", client.ErrNotStored, signal)
+		t.results(client.Results{Partition: u.partition, Tokens: []uint64{u.token}, BaseOffset: -1, Err: err})
+	}
 }
 
 // keeps reports whether messages that fail are kept, so that others may follow.
@@ -231,5 +266,5 @@ func (t *tally) end(err error, enough bool) {
 func (t *tally) state() (totals, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return totals{sent: t.sent.Load(), bytes: t.bytes.Load(), acked: t.acked, failed: t.failed, unknown: t.unknown, left: t.left}, t.err
+	return totals{sent: t.sent.Load(), bytes: t.bytes.Load(), acked: t.acked, failed: t.failed, unknown: t.unknown, left: t.left, unsent: t.unsent}, t.err
 }
