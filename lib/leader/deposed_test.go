@@ -2,6 +2,7 @@ package leader_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"log/slog"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/seaweedmq/smq/lib/leader"
 	"github.com/seaweedmq/smq/lib/smq"
 	"github.com/seaweedmq/smq/lib/smqpb"
+	"github.com/seaweedmq/smq/lib/store"
 )
 
 // lockedLog collects what is logged.
@@ -64,5 +66,46 @@ func TestAnotherLeaderWritesToTheStore(t *testing.T) {
 		if log.count("level=ERROR") != 1 || log.count("another leader writes to this store") != 1 {
 			t.Errorf("heard %s", log.b.String())
 		}
+	})
+}
+
+// overtaken is a store in which somebody else writes the first layout version that
+// its user writes.
+type overtaken struct {
+	store.Store
+	once *sync.Once
+	by   func()
+}
+
+func (o overtaken) Create(ctx context.Context, path string, content []store.Part) error {
+	if strings.Contains(path, "/layout/") {
+		o.once.Do(o.by)
+	}
+	return o.Store.Create(ctx, path, content)
+}
+
+// A leader that does not know yet that it leads no more, nor that the owner is
+// dead, is faster in replacing the segment, and gives it to the dead owner again.
+func TestFailoverIsOvertakenByTheLastLeader(t *testing.T) {
+	bubble(t, []string{"a", "b"}, func(b *bed) {
+		last := leader.Start(leader.Config{Store: b.st.Handle(), Self: id("last"), Term: b.term, Brokers: b.brokers(), Peer: b.peer})
+		defer last.Stop()
+		b.create("t", 8)
+		b.publish("t", 3, "before")
+		dead := b.lookup("t", 0).GetLayout().GetSegments()[0]
+		b.kill(strings.TrimSuffix(dead.GetOwnerAddress(), ":7310"))
+		b.lead(overtaken{b.st.Handle(), new(sync.Once), func() {
+			again, err := last.Lookup(b.t.Context(), &smqpb.LookupRequest{Topic: "t", StaleSegment: dead.GetId()})
+			if err != nil || again.GetLayout().GetSegments()[0].GetOwner() != dead.GetOwner() {
+				b.t.Errorf("the last leader: %v, %v", again, err)
+			}
+		}})
+		<-time.After(time.Second)
+		now, err := b.leader.DescribeTopic(b.t.Context(), &smqpb.DescribeTopicRequest{Topic: "t"})
+		if err != nil || now.GetLayout().GetVersion() < 4 || now.GetLayout().GetSegments()[0].GetOwner() == dead.GetOwner() {
+			b.t.Errorf("a second later: %v, %v", now.GetLayout(), err)
+		}
+		b.publish("t", 3, "after")
+		b.check("t")
 	})
 }

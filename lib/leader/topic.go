@@ -191,6 +191,7 @@ func (l *Leader) reload(ctx context.Context, t *topic) error {
 		return err
 	}
 	l.adopt(t, lay)
+	l.poke() // whoever wrote it may not have known which brokers are dead
 	l.met(lay.Stamp)
 	return l.leading()
 }
