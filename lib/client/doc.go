@@ -53,7 +53,9 @@
 // be opened, closes the route until the layout has been looked up; other
 // failures close it for 50 ms to 1 s. When a stream breaks that was answered
 // before, its broker is tried once more while the layout is looked up. So the
-// loss of masters and leader stops nothing that still has its owners. Whatever
+// loss of masters and leader stops nothing that still has its owners. An owner that
+// gives no sign of life keeps its streams open; the leading broker is asked to tell
+// when it has successors (suspect.go), and then it is left. Whatever
 // waits for a route goes on, in its order, when that opens or is replaced.
 //
 // # Goroutines

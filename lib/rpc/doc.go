@@ -28,5 +28,6 @@
 //
 // Every second without traffic a server pings its peer, and a peer that stays
 // silent for about three seconds is disconnected. The dialing side watches too:
-// see Dial. Whatever was under way then ends with smq.ErrUnavailable.
+// see Dial. Whatever was under way then ends with smq.ErrUnavailable. Who may know
+// somebody else to turn to hears of a silence before that: see Conns.OnQuiet.
 package rpc
