@@ -1,6 +1,7 @@
 package torture
 
 import (
+	"errors"
 	"io"
 
 	"github.com/seaweedmq/smq/lib/torture/check"
@@ -48,11 +49,15 @@ func newReport(r check.Result) Report {
 	return report
 }
 
-// CheckHistory checks a history that was kept.
+// CheckHistory checks a history that was kept. One that was cut off before its
+// end is an error: it does not say what was read back.
 func CheckHistory(history io.Reader) (Report, error) {
 	c := check.New(check.Options{})
 	if err := check.ReadHistory(history, c.Add); err != nil {
 		return Report{}, err
+	}
+	if !c.Complete() {
+		return Report{}, errors.New("the history ends before everything was read back: what was lost and what was not cannot be told from it")
 	}
 	return newReport(c.Finish()), nil
 }

@@ -190,6 +190,19 @@ func (c *Checker) addToLog(e Event) {
 	}
 }
 
+// Complete reports whether the history goes to its end: every partition was read
+// back, or it is said why not.
+func (c *Checker) Complete() bool {
+	for _, t := range c.topics {
+		for _, l := range t.logs {
+			if l.end == nil {
+				return false
+			}
+		}
+	}
+	return len(c.topics) > 0
+}
+
 // Finish is what the whole history says. Nothing may be added afterwards.
 func (c *Checker) Finish() Result {
 	for _, name := range sortedKeys(c.topics) {
