@@ -190,7 +190,7 @@ func (ss *segments) open(ctx context.Context, s *segment) (*seglog.Log, error) {
 	// appended to it.
 	ss.b.opening.failed(err)
 	ss.b.log.Warn("segment cannot be opened, it is to get a successor", "topic", t.Topic.String(), "segment", listed.ID, "err", err)
-	ss.b.reportLater(t, s.key.id, notice{cause: layout.Failover, by: ss.self})
+	ss.b.reportLater(t, s.key.id, notice{cause: layout.Failover, by: ss.self, emptyHanded: true})
 	if errors.Is(err, smq.ErrNotOwner) {
 		err = fmt.Errorf("%w: %v", smq.ErrSegmentSealed, err)
 	}

@@ -53,7 +53,7 @@ func (ss *segments) watch(ctx context.Context, s *segment) {
 	if s.requested.Load() {
 		ss.b.giveWay(ctx, s.topic, s.key.id)
 	}
-	if ss.b.report(ctx, s.topic, s.key.id, notice{cause: cause, by: ss.self, without: &s.without}) == nil {
+	if ss.b.report(ctx, s.topic, s.key.id, notice{cause: cause, by: ss.self, without: &s.without, emptyHanded: err != nil}) == nil {
 		ss.follow(s)
 	}
 }
@@ -112,6 +112,8 @@ type notice struct {
 	by    smq.BrokerID
 	// without (may be nil) are the followers that its owner has to do without.
 	without *without
+	// emptyHanded: the owner, which this broker is, has no log of it any more.
+	emptyHanded bool
 }
 
 // without are followers that a segment's owner has to do without, and whether
@@ -186,7 +188,7 @@ func (b *Broker) reportOnce(ctx context.Context, t *topic, id smq.SegmentID, n n
 	return b.cfg.Cluster.Leader(ctx, func(ctx context.Context, l smqpb.LeaderClient) error {
 		resp, err := l.ReportSealed(ctx, &smqpb.ReportSealedRequest{
 			Topic: t.Topic.String(), TopicId: string(t.ID), Segment: uint64(id),
-			Cause: string(n.cause), Broker: string(n.by), Lost: n.without.list(),
+			Cause: string(n.cause), Broker: string(n.by), Lost: n.without.list(), EmptyHanded: n.emptyHanded,
 		})
 		if err != nil {
 			return err

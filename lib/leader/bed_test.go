@@ -84,6 +84,9 @@ func (b *bed) brokers() []layout.Broker {
 	defer b.mu.Unlock()
 	var all []layout.Broker
 	for _, p := range b.peers {
+		if p.gone {
+			continue
+		}
 		all = append(all, layout.Broker{ID: p.id, Address: p.address, Dead: p.dead, Draining: p.draining, MessagesPerSecond: p.load.Messages, BytesPerSecond: p.load.Bytes})
 	}
 	slices.SortFunc(all, func(x, y layout.Broker) int { return strings.Compare(string(x.ID), string(y.ID)) })
@@ -112,6 +115,14 @@ func (b *bed) kill(name string) {
 	}
 }
 
+// expire makes the broker dead for good, and tells the leader.
+func (b *bed) expire(name string) {
+	b.mu.Lock()
+	b.at(name).gone = true
+	b.mu.Unlock()
+	b.kill(name)
+}
+
 // drain has the broker take nothing more, and tells the leader.
 func (b *bed) drain(name string) {
 	b.mu.Lock()
@@ -129,6 +140,7 @@ type peer struct {
 	id       smq.BrokerID
 	address  string
 	dead     bool
+	gone     bool // its lease has run out, too
 	draining bool
 	drained  int
 	reports  uint64 // of loads

@@ -19,13 +19,14 @@ import (
 // which the owner commits nothing more but by the store, and seals with what it
 // holds. Only when the leases of the owner and of all followers have run out,
 // and none of them can have acked anything since, does the store's word stand
-// alone; the seal then says that it is unclean.
-func (l *Leader) sealReplicated(ctx context.Context, c catalog.Config, s layout.Segment) (layout.Sealed, error) {
+// alone; the seal then says that it is unclean. An owner that has said that it
+// holds nothing of the segment any more, and never will, is not waited for.
+func (l *Leader) sealReplicated(ctx context.Context, c catalog.Config, s layout.Segment, ownerLost bool) (layout.Sealed, error) {
 	id := c.Ident(s.ID, s.Range)
 	if seal, sealed, err := seglog.FindSeal(ctx, l.Store, id); err == nil && sealed {
 		return catalog.Sealed(seal), nil
 	}
-	lost := l.view.gone(s.Owner.Broker)
+	lost := ownerLost || l.view.gone(s.Owner.Broker)
 	var failed error
 	for _, f := range s.Followers {
 		if l.view.gone(f.Broker) {

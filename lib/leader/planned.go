@@ -184,5 +184,5 @@ func (l *Leader) sealPlanned(ctx context.Context, t *topic, s layout.Segment) (l
 			l.Logger.Debug("an owner does not seal, the leader does", "topic", t.Topic.String(), "segment", s.ID, "broker", s.Owner.Broker, "err", err)
 		}
 	}
-	return l.seal(ctx, t.config(), s)
+	return l.seal(ctx, t.config(), s, false)
 }

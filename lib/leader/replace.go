@@ -20,6 +20,9 @@ type replacement struct {
 	cause   layout.Cause
 	reason  string // in words; may be empty
 	owner   wish
+	// lost says that the segment's owner holds nothing of it, and never will, as if
+	// it were dead.
+	lost bool
 }
 
 // replace seals the segment in the store, unless it is sealed, and gives its
@@ -37,7 +40,7 @@ func (l *Leader) replace(ctx context.Context, t *topic, r replacement) error {
 			return nil // what was waited for has replaced it
 		}
 		begin, loads := time.Now(), t.traffic.briefs(0, r.segment)
-		sealed, err := l.seal(ctx, t.config(), r.segment)
+		sealed, err := l.seal(ctx, t.config(), r.segment, r.lost)
 		if err != nil {
 			return err
 		}
@@ -57,15 +60,15 @@ func (l *Leader) replaceAll(ctx context.Context, t *topic, rs []replacement) err
 }
 
 // seal seals the segment in the store. Its owner, should it live, can append
-// nothing from then on.
-func (l *Leader) seal(ctx context.Context, c catalog.Config, s layout.Segment) (layout.Sealed, error) {
+// nothing from then on; ownerLost: it holds nothing that could be waited for.
+func (l *Leader) seal(ctx context.Context, c catalog.Config, s layout.Segment, ownerLost bool) (layout.Sealed, error) {
 	if !s.Assigned() {
 		return layout.EmptyOf(s), nil
 	}
 	if len(s.Followers) == 0 {
 		return l.sealFromStore(ctx, c, s, seglog.SealOptions{Broker: l.Self})
 	}
-	return l.sealReplicated(ctx, c, s)
+	return l.sealReplicated(ctx, c, s, ownerLost)
 }
 
 // sealFromStore seals with nothing but what the store holds.

@@ -69,6 +69,7 @@ func (l *Leader) replaceReported(ctx context.Context, t *topic, s layout.Segment
 			r.owner.spare, r.reason = s.Owner.Broker, fmt.Sprintf("a follower has lost broker %s at %s", s.Owner.Broker, s.Owner.Address)
 			l.view.shun(s.Owner.Broker)
 		default:
+			r.lost = reporter == s.Owner.Broker && req.GetEmptyHanded()
 			r.owner.spare, r.reason = reporter, fmt.Sprintf("broker %s at %s cannot go on with it", s.Owner.Broker, s.Owner.Address)
 		}
 	default:

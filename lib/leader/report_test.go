@@ -1,6 +1,7 @@
 package leader_test
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -107,4 +108,48 @@ func TestASealIsMetBeforeItIsReported(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An owner that lives, and holds nothing of its segment any more, is not waited for
+// when its followers are dead; one that may still hold something is.
+func TestAnOwnerIsEmptyHanded(t *testing.T) {
+	bubble(t, []string{"a", "b", "c"}, func(b *bed) {
+		c := b.createReplicated("t", 8, 2)
+		b.publish("t", 1, "one")
+		s := b.live("t", 1)[0]
+		if s.GetOwnerAddress() != "a:7310" || names(s.GetReplicas()) != "b" {
+			b.t.Fatalf("at first: %v", s)
+		}
+		b.expire("b")
+		req := &smqpb.ReportSealedRequest{Topic: "t", TopicId: string(c.ID), Segment: s.GetId(), Cause: string(layout.Failover), Broker: string(id("a"))}
+		if _, err := b.leader.ReportSealed(b.t.Context(), req); !errors.Is(err, smq.ErrUnavailable) {
+			b.t.Errorf("while it may hold something: %v", err)
+		}
+		req.EmptyHanded = true
+		if _, err := b.leader.ReportSealed(b.t.Context(), req); err != nil {
+			b.t.Error(err)
+		}
+		now := b.latest("t")
+		if now.GetCause() != string(layout.Failover) || !now.GetSealed()[0].GetUnclean() || now.GetSegments()[0].GetOwnerAddress() != "c:7310" {
+			b.t.Errorf("afterwards: %v", now)
+		}
+		b.publish("t", 1, "two")
+		b.check("t")
+	})
+}
+
+// Nor are followers that live left out: they may hold what it has acked.
+func TestAnEmptyHandedOwnerHasFollowers(t *testing.T) {
+	bubble(t, []string{"a", "b", "c"}, func(b *bed) {
+		c := b.createReplicated("t", 8, 2)
+		b.publish("t", 1, "one")
+		s := b.live("t", 1)[0]
+		_, err := b.leader.ReportSealed(b.t.Context(), &smqpb.ReportSealedRequest{
+			Topic: "t", TopicId: string(c.ID), Segment: s.GetId(), Cause: string(layout.Failover), Broker: string(id("a")), EmptyHanded: true,
+		})
+		// The bed's followers find nothing to seal.
+		if !errors.Is(err, smq.ErrUnavailable) || b.latest("t").GetCause() == string(layout.Failover) {
+			b.t.Errorf("sealed without its follower: %v, %v", err, b.latest("t"))
+		}
+	})
 }

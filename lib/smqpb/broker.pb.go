@@ -770,7 +770,9 @@ type ReportSealedRequest struct {
 	Cause   string                 `protobuf:"bytes,4,opt,name=cause,proto3" json:"cause,omitempty"`   // roll, drain, failover
 	Broker  string                 `protobuf:"bytes,5,opt,name=broker,proto3" json:"broker,omitempty"` // the one that reports
 	// From an owner, with failover: the followers without which it cannot go on.
-	Lost          []*LostFollower `protobuf:"bytes,6,rep,name=lost,proto3" json:"lost,omitempty"`
+	Lost []*LostFollower `protobuf:"bytes,6,rep,name=lost,proto3" json:"lost,omitempty"`
+	// From an owner, with failover: it holds nothing of the segment, and never will.
+	EmptyHanded   bool `protobuf:"varint,7,opt,name=empty_handed,json=emptyHanded,proto3" json:"empty_handed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -845,6 +847,13 @@ func (x *ReportSealedRequest) GetLost() []*LostFollower {
 		return x.Lost
 	}
 	return nil
+}
+
+func (x *ReportSealedRequest) GetEmptyHanded() bool {
+	if x != nil {
+		return x.EmptyHanded
+	}
+	return false
 }
 
 type LostFollower struct {
@@ -4263,14 +4272,15 @@ const file_smqpb_broker_proto_rawDesc = "" +
 	"newer_than\x18\x06 \x01(\x04R\tnewerThan\"e\n" +
 	"\x0eLookupResponse\x12+\n" +
 	"\x06config\x18\x01 \x01(\v2\x13.smq.v1.TopicConfigR\x06config\x12&\n" +
-	"\x06layout\x18\x02 \x01(\v2\x0e.smq.v1.LayoutR\x06layout\"\xb8\x01\n" +
+	"\x06layout\x18\x02 \x01(\v2\x0e.smq.v1.LayoutR\x06layout\"\xdb\x01\n" +
 	"\x13ReportSealedRequest\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x19\n" +
 	"\btopic_id\x18\x02 \x01(\tR\atopicId\x12\x18\n" +
 	"\asegment\x18\x03 \x01(\x04R\asegment\x12\x14\n" +
 	"\x05cause\x18\x04 \x01(\tR\x05cause\x12\x16\n" +
 	"\x06broker\x18\x05 \x01(\tR\x06broker\x12(\n" +
-	"\x04lost\x18\x06 \x03(\v2\x14.smq.v1.LostFollowerR\x04lost\"@\n" +
+	"\x04lost\x18\x06 \x03(\v2\x14.smq.v1.LostFollowerR\x04lost\x12!\n" +
+	"\fempty_handed\x18\a \x01(\bR\vemptyHanded\"@\n" +
 	"\fLostFollower\x12\x16\n" +
 	"\x06broker\x18\x01 \x01(\tR\x06broker\x12\x18\n" +
 	"\aleaving\x18\x02 \x01(\bR\aleaving\">\n" +
