@@ -127,8 +127,9 @@
 //     everywhere, as there is one owner, which gives each of them once. It never
 //     goes back to an earlier position while it has followers (creation.failed).
 //  17. Nobody seals such a segment from the store alone unless the leases of the
-//     owner and of every follower have run out; that seal is Unclean. But a segment
-//     that was never opened holds nothing, as its owner accepts nothing before
+//     owner and of every follower have run out; that seal is Unclean. (An owner
+//     whose log has ended without a seal, and says so, has nothing left that its
+//     lease could cover.) But a segment that was never opened holds nothing, as its owner accepts nothing before
 //     chunk 0 is its own: a seal created as chunk 0 proves that, and waits for no
 //     lease. Without its lease an owner commits by the store only and acks no
 //     repeat as Replicated (Log.commits), and a follower seals unasked. Both count
