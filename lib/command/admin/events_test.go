@@ -41,7 +41,7 @@ func TestEvents(t *testing.T) {
 2023-11-14T22:13:20Z  orders  v6  failover  5 [0,32) → 7 [0,8) at a:1, 8 [8,32) at b:1; segment 5 sealed uncleanly; bad thing
 2023-11-14T22:13:20Z  orders  delete
 `,
-		"clicks -o plain": "clicks\t9\t2023-11-14T22:13:20Z\tsplit\t5:0-32\t7:0-8,8:8-32\t41000\t40100000\t12\t40.1MB/s is above <20MB/s>\n",
+		"clicks -o plain": "clicks\t9\t2023-11-14T22:13:20Z\tsplit\t5:0-32\t7:0-8,8:8-32\t41000\t40100000\t12\t40.1MB/s is above <20MB/s>\t-\n",
 		"clicks -o name":  "clicks\n",
 		"clicks -o json": `{"topic":"clicks","topic_id":"clicks-id","version":9,"created_ms":1700000000009,"cause":"split",` +
 			`"from":[{"segment":5,"lo":0,"hi":32,"unclean":false,"messages":0,"bytes":0,"messages_per_second":41000,"bytes_per_second":40100000}],` +

@@ -40,16 +40,46 @@ func TestTopicHistory(t *testing.T) {
 		t.Errorf("code %d, %s", code, stderr)
 	}
 	stdout, _, _ = s.run(t, "topic", "history", "orders", "-o", "plain")
-	if want := "2\t2023-11-14T22:13:21Z\tsplit\t1:0-64\t2:0-32,3:32-64\t12\t2000000\t7\ttoo much"; strings.Split(stdout, "\n")[1] != want {
+	if want := "2\t2023-11-14T22:13:21Z\tsplit\t1:0-64\t2:0-32,3:32-64\t12\t2000000\t7\ttoo much\t-"; strings.Split(stdout, "\n")[1] != want {
 		t.Errorf("plain:\n%s", stdout)
 	}
 	stdout, _, _ = s.run(t, "topic", "history", "orders", "-o", "json")
 	var got []changeView
-	if err := json.Unmarshal([]byte(stdout), &got); err != nil || len(got) != 3 || got[1].From[0].MessagesPerSecond != 12.346 || got[1].Segments != 2 || got[0].TopicID != stubTopicID {
+	if err := json.Unmarshal([]byte(stdout), &got); err != nil || len(got) != 3 || *got[1].From[0].MessagesPerSecond != 12.346 || got[1].Segments != 2 || got[0].TopicID != stubTopicID {
 		t.Errorf("%v, %s", err, stdout)
 	}
 	if _, stderr, code := s.run(t, "topic", "history", "none"); code != cli.ExitNotFound || !strings.Contains(stderr, "topic none: not found; smq-admin topic list") {
 		t.Errorf("code %d, %s", code, stderr)
+	}
+}
+
+// A segment of which every replica was lost, and whose load the new leader does
+// not know.
+func TestTopicHistoryShowsUncleanSeals(t *testing.T) {
+	s := startStub(t)
+	s.versions = []*smqpb.Layout{{
+		Version: 2, Cause: "failover", CreatedMs: 1_700_000_000_000, Segments: []*smqpb.Segment{{Id: 9, Hi: 64, Owner: "aa", OwnerAddress: "a:1"}},
+		Sealed: []*smqpb.SealedSegment{{Id: 6, Lo: 4, Hi: 64}, {Id: 7, Hi: 4, Unclean: true}},
+	}}
+	stdout, _, _ := s.run(t, "topic", "history", "orders")
+	if line := `(?m)^ +2 +\S+ +failover +7 \[0,4\) UNCLEAN, 6 \[4,64\) +9 \[0,64\) at a:1 +- +- +-$`; !regexp.MustCompile(line).MatchString(stdout) {
+		t.Errorf("no line %s in\n%s", line, stdout)
+	}
+	stdout, _, _ = s.run(t, "topic", "history", "orders", "-o", "plain")
+	if want := "2\t2023-11-14T22:13:20Z\tfailover\t6:4-64,7:0-4\t9:0-64\t-\t-\t0\t-\t7\n"; stdout != want {
+		t.Errorf("plain:\n%s", stdout)
+	}
+	stdout, _, _ = s.run(t, "topic", "history", "orders", "-o", "json")
+	var got []struct {
+		From []map[string]any `json:"from"`
+	}
+	if err := json.Unmarshal([]byte(stdout), &got); err != nil || len(got) != 1 || len(got[0].From) != 2 {
+		t.Fatalf("%v, %s", err, stdout)
+	}
+	for _, name := range []string{"messages_per_second", "bytes_per_second"} {
+		if rate, there := got[0].From[1][name]; rate != nil || !there {
+			t.Errorf("%s of a load that is not known is %v", name, rate)
+		}
 	}
 }
 

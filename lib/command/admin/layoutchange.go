@@ -32,11 +32,11 @@ type changeView struct {
 // traffic that it took in until then, where that is known.
 type sealedView struct {
 	segmentRef
-	Unclean           bool    `json:"unclean"`
-	Messages          uint64  `json:"messages"`
-	Bytes             uint64  `json:"bytes"`
-	MessagesPerSecond float64 `json:"messages_per_second"`
-	BytesPerSecond    float64 `json:"bytes_per_second"`
+	Unclean           bool     `json:"unclean"`
+	Messages          uint64   `json:"messages"`
+	Bytes             uint64   `json:"bytes"`
+	MessagesPerSecond *float64 `json:"messages_per_second"` // null: not known
+	BytesPerSecond    *float64 `json:"bytes_per_second"`
 }
 
 func viewSealed(sealed []*smqpb.SealedSegment, loads []*smqpb.SegmentLoad) []sealedView {
@@ -48,7 +48,8 @@ func viewSealed(sealed []*smqpb.SealedSegment, loads []*smqpb.SegmentLoad) []sea
 		}
 		for _, l := range loads {
 			if l.GetSegment() == s.GetId() {
-				v.MessagesPerSecond, v.BytesPerSecond = perSecond(l.GetMessagesPerSecond()), perSecond(l.GetBytesPerSecond())
+				messages, bytes := perSecond(l.GetMessagesPerSecond()), perSecond(l.GetBytesPerSecond())
+				v.MessagesPerSecond, v.BytesPerSecond = &messages, &bytes
 			}
 		}
 		views = append(views, v)
@@ -86,22 +87,55 @@ func (c changeView) from() []segmentRef {
 	return refs
 }
 
-// load is what the sealed segments took in together.
-func (c changeView) load() (messages, bytes float64) {
+// fromText is from for people: it says which seals are unclean, and names those
+// first, so that none is among those that are only counted.
+func (c changeView) fromText() string {
+	var unclean, clean []string
 	for _, s := range c.From {
-		messages += s.MessagesPerSecond
-		bytes += s.BytesPerSecond
+		if s.Unclean {
+			unclean = append(unclean, s.String()+" UNCLEAN")
+		} else {
+			clean = append(clean, s.String())
+		}
 	}
-	return messages, bytes
+	return listed(append(unclean, clean...))
+}
+
+// uncleanIDs are the segments with unclean seals, for programs: 5,6.
+func (c changeView) uncleanIDs() string {
+	var ids []string
+	for _, s := range c.From {
+		if s.Unclean {
+			ids = append(ids, number(s.Segment))
+		}
+	}
+	return orNone(strings.Join(ids, ","))
+}
+
+// load is what the sealed segments took in together, as far as that is known;
+// nil when it is of none.
+func (c changeView) load() *loadView {
+	var sum *loadView
+	for _, s := range c.From {
+		if s.MessagesPerSecond == nil || s.BytesPerSecond == nil {
+			continue
+		}
+		if sum == nil {
+			sum = &loadView{}
+		}
+		sum.MessagesPerSecond += *s.MessagesPerSecond
+		sum.BytesPerSecond += *s.BytesPerSecond
+	}
+	return sum
 }
 
 // loadText is empty when no load is known.
 func (c changeView) loadText() string {
-	messages, bytes := c.load()
-	if messages == 0 && bytes == 0 {
+	load := c.load()
+	if load == nil {
 		return ""
 	}
-	return byteRate(bytes) + " " + messageRate(messages)
+	return load.bytes() + " " + load.messages()
 }
 
 func (c changeView) pauseText() string {
@@ -127,18 +161,17 @@ var historyColumns = cli.View[changeView]{
 		{Header: "VERSION", Cell: func(c changeView) string { return number(c.Version) }, Right: true},
 		{Header: "TIME", Cell: func(c changeView) string { return when(c.CreatedMS) }},
 		{Header: "CAUSE", Cell: func(c changeView) string { return c.Cause }},
-		{Header: "FROM", Cell: func(c changeView) string { return orNone(listSegments(c.from())) },
+		{Header: "FROM", Cell: func(c changeView) string { return orNone(c.fromText()) },
 			Raw: func(c changeView) []string { return []string{plainSegments(c.from())} }},
 		{Header: "TO", Cell: func(c changeView) string { return orNone(listSegments(c.To)) },
 			Raw: func(c changeView) []string { return []string{plainSegments(c.To)} }},
 		{Header: "LOAD", Cell: func(c changeView) string { return orNone(c.loadText()) },
-			Raw: func(c changeView) []string {
-				messages, bytes := c.load()
-				return []string{fmt.Sprintf("%.0f", messages), fmt.Sprintf("%.0f", bytes)}
-			}},
+			Raw: func(c changeView) []string { return c.load().raw() }},
 		{Header: "PAUSE", Cell: func(c changeView) string { return orNone(c.pauseText()) }, Right: true,
 			Raw: func(c changeView) []string { return []string{number(c.PauseMS)} }},
-		{Header: "REASON", Cell: func(c changeView) string { return orNone(c.Reason) }},
+		{Header: "REASON", Cell: func(c changeView) string { return orNone(c.Reason) },
+			// The plain format is only added to: what FROM tells people comes last.
+			Raw: func(c changeView) []string { return []string{orNone(c.Reason), c.uncleanIDs()} }},
 	},
 }
 

@@ -213,12 +213,17 @@ const maxListed = 4
 
 // listSegments names segments, the first ones if there are many.
 func listSegments(segments []segmentRef) string {
-	var texts []string
-	for _, s := range segments[:min(len(segments), maxListed)] {
-		texts = append(texts, s.String())
+	var names []string
+	for _, s := range segments {
+		names = append(names, s.String())
 	}
-	if more := len(segments) - maxListed; more > 0 {
-		texts = append(texts, fmt.Sprintf("and %d more", more))
+	return listed(names)
+}
+
+// listed is a list in words, the first ones if there are many.
+func listed(names []string) string {
+	if more := len(names) - maxListed; more > 0 {
+		names = append(slices.Clone(names[:maxListed]), fmt.Sprintf("and %d more", more))
 	}
-	return strings.Join(texts, ", ")
+	return strings.Join(names, ", ")
 }
