@@ -30,6 +30,11 @@ var ErrNoBroker error = &worded{
 	causes: []error{smq.ErrUnavailable},
 }
 
+// ErrHangs means that a peer takes connections and then says nothing, as a
+// process does that is paused or overloaded: the machine it runs on took them. It
+// comes with an smq.ErrUnavailable.
+var ErrHangs = errors.New("the process hangs")
+
 // errForeign: what answers is no server of SMQ's, or not of the wanted kind.
 var errForeign = errors.New("another kind of server")
 
@@ -77,13 +82,20 @@ func reason(st *status.Status) string {
 		}
 		after, found := strings.CutPrefix(text, beforePreface)
 		switch {
-		case found && strings.HasSuffix(after, net.ErrClosed.Error()): // closed here, see watcher
+		case isHang(st):
 			return "it takes connections and then says nothing"
 		case found:
 			return "it does not speak gRPC: " + after
 		}
 	}
 	return text
+}
+
+// isHang reports whether a status that gRPC itself made tells that a connection
+// was closed here, by its watcher, before the peer had said anything.
+func isHang(st *status.Status) bool {
+	text := strings.TrimSuffix(st.Message(), `"`)
+	return st.Code() == codes.Unavailable && strings.Contains(text, beforePreface) && strings.HasSuffix(text, net.ErrClosed.Error())
 }
 
 // isForeign reports whether a status that gRPC itself made tells that the other

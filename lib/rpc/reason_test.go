@@ -139,6 +139,8 @@ func TestReasonsOfGRPC(t *testing.T) {
 	} {
 		if got := FromStatus(status.Error(codes.Unavailable, text)); got.Error() != want || !errors.Is(got, smq.ErrUnavailable) {
 			t.Errorf("got %q, want %q", got, want)
+		} else if errors.Is(got, ErrHangs) != strings.Contains(want, "says nothing") {
+			t.Errorf("%q hangs: %v", got, errors.Is(got, ErrHangs))
 		}
 	}
 	if got := FromStatus(status.FromContextError(context.DeadlineExceeded).Err()); got.Error() != "timed out" {

@@ -53,7 +53,10 @@ func FromStatus(err error) error {
 		}
 	}
 	cause := causeOfCode(st.Code())
-	if isForeign(st) {
+	switch {
+	case isHang(st):
+		cause = errors.Join(ErrHangs, cause)
+	case isForeign(st):
 		cause = errors.Join(errForeign, cause)
 	}
 	return &remoteError{text: reason(st), cause: cause}

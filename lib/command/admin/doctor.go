@@ -91,16 +91,20 @@ type examination struct {
 	brokers map[string]error   // by address, those that are not silent
 	writes  map[string]string  // by address: why a broker cannot write to the store, those that cannot
 	ready   map[string]error   // by address: what /readyz says
-	leader  error              // whether the leading broker can list topics
-	store   []string           // what the store itself finds missing
-	damaged map[string]string  // by topic: which file of it is damaged, and how
+	leader  error              // whether the broker that leads by info can list topics
+	topics  []*smqpb.TopicSummary
+	past    map[string]*pastSeals // by topic, those with unclean seals
+	unread  int                   // topics whose history there was no time to look at
+	store   []string              // what the store itself finds missing
+	damaged map[string]string     // by topic: which file of it is damaged, and how
+	now     time.Time
 }
 
 // examine asks everybody.
 func examine(ctx context.Context, e *cli.Env) examination {
 	conns := rpc.NewConns(rpc.DialOptions{})
 	defer conns.Close()
-	x := examination{masters: map[string]error{}, brokers: map[string]error{}, writes: map[string]string{}, ready: map[string]error{}, damaged: map[string]string{}}
+	x := examination{masters: map[string]error{}, brokers: map[string]error{}, writes: map[string]string{}, ready: map[string]error{}, damaged: map[string]string{}, now: time.Now()}
 	x.askMasters(ctx, conns, e.Flags.Masters)
 	if x.info == nil {
 		return x
@@ -113,32 +117,9 @@ func examine(ctx context.Context, e *cli.Env) examination {
 	}
 	x.askMasters(ctx, conns, others)
 	x.askBrokers(ctx, conns)
-	if x.info.GetLeader().GetBroker() != "" {
-		cluster := rpc.NewCluster(e.Flags.Masters, conns, slog.New(slog.DiscardHandler))
-		x.leader = cluster.Leader(ctx, x.askTopics)
-	}
+	x.askLeader(ctx, conns)
 	x.askStore(ctx, x.info.GetStore())
 	return x
-}
-
-// askTopics has the leading broker list all topics.
-func (x *examination) askTopics(ctx context.Context, l smqpb.LeaderClient) error {
-	req := &smqpb.ListTopicsRequest{}
-	for {
-		resp, err := l.ListTopics(ctx, req)
-		if err != nil {
-			return err
-		}
-		for _, t := range resp.GetTopics() {
-			req.After = t.GetConfig().GetTopic()
-			if t.GetError() != nil {
-				x.damaged[req.After] = t.GetError().GetMessage()
-			}
-		}
-		if !resp.GetMore() || len(resp.GetTopics()) == 0 {
-			return nil
-		}
-	}
 }
 
 // askStore looks into the store itself. One that cannot be reached from here says
@@ -292,16 +273,8 @@ func judge(x examination) []finding {
 	found = append(found, x.judgeBrokers()...)
 	found = append(found, x.judgeLeader())
 	found = append(found, x.judgeTopics()...)
+	found = append(found, x.judgeSeals()...)
 	return append(found, x.judgeStore()...)
-}
-
-func (x examination) judgeTopics() []finding {
-	var found []finding
-	for _, topic := range sortedKeys(x.damaged) {
-		found = append(found, finding{"topics", bad, "topic " + topic + " cannot be read: " + x.damaged[topic],
-			"restore the file, for instance from a backup; until then nobody takes the topic's segments over when their broker goes"})
-	}
-	return found
 }
 
 func (x examination) judgeMasters() []finding {
@@ -310,7 +283,7 @@ func (x examination) judgeMasters() []finding {
 	up := 0
 	for _, address := range sortedKeys(x.masters) {
 		if err := x.masters[address]; err != nil {
-			found = append(found, finding{check, bad, fmt.Sprintf("master %s does not answer: %v", address, err), "start it, or name the masters that there are with --master"})
+			found = append(found, finding{check, bad, fmt.Sprintf("master %s does not answer: %v", address, err), unanswered(err, "start it, or name the masters that there are with --master")})
 			continue
 		}
 		up++
@@ -332,6 +305,21 @@ func (x examination) judgeMasters() []finding {
 	return found
 }
 
+// notReached is the advice about a broker to which there is no connection.
+const notReached = "clients must reach it at this address; see its --advertise"
+
+// unanswered is the advice about a process that does not answer: unreached, unless
+// it can be connected to.
+func unanswered(err error, unreached string) string {
+	switch {
+	case errors.Is(err, rpc.ErrHangs):
+		return "its address is right, but it hangs: the process is paused or overloaded; let it go on, or restart it"
+	case errors.Is(err, smq.ErrTimeout):
+		return "it hangs or is overloaded, or the network to it loses what is sent; look at its log. Otherwise: " + unreached
+	}
+	return unreached
+}
+
 func (x examination) judgeBrokers() []finding {
 	const check = "brokers"
 	var found []finding
@@ -344,7 +332,7 @@ func (x examination) judgeBrokers() []finding {
 		case b.GetSilent():
 			found = append(found, finding{check, bad, name + " is silent", "if its process has ended, others take its segments over within seconds; if it lives, look at its log and at the network to the masters"})
 		case x.brokers[b.GetAddress()] != nil:
-			found = append(found, finding{check, bad, fmt.Sprintf("%s does not answer: %v", name, x.brokers[b.GetAddress()]), "clients must reach it at this address; see its --advertise"})
+			found = append(found, finding{check, bad, fmt.Sprintf("%s does not answer: %v", name, x.brokers[b.GetAddress()]), unanswered(x.brokers[b.GetAddress()], notReached)})
 		case x.writes[b.GetAddress()] != "":
 			found = append(found, finding{check, bad, fmt.Sprintf("%s cannot write to the store: %s", name, x.writes[b.GetAddress()]),
 				"make room or mend the store, " + x.info.GetStore() + "; until then no message is acked"})
@@ -385,23 +373,6 @@ func judgeMemory(name string, load *smqpb.Load) []finding {
 	}
 	return []finding{{"memory", note, fmt.Sprintf("%s uses %s of %s", name, cli.FormatSize(int64(used)), cli.FormatSize(int64(limit))),
 		"its store may be too slow for what is published; give it more with --memory, or add brokers"}}
-}
-
-func (x examination) judgeLeader() finding {
-	const check = "leader"
-	leader := x.info.GetLeader()
-	switch {
-	case leader.GetBroker() == "":
-		return finding{check, bad, "no broker leads, so topics cannot be made and segments not moved", "one is named as soon as a broker has joined"}
-	case errors.Is(x.leader, smq.ErrNotLeader):
-		// It has refused for as long as it was asked: masters that knew of
-		// another leader would have said so.
-		return finding{check, bad, fmt.Sprintf("broker %s at %s leads by the masters' word, and refuses to: another leader writes to the store %s", leader.GetBroker(), leader.GetAddress(), x.info.GetStore()),
-			"another cluster uses the store: stop its masters and brokers, or these"}
-	case x.leader != nil:
-		return finding{check, bad, fmt.Sprintf("the leading broker, %s at %s, cannot list the topics: %v", leader.GetBroker(), leader.GetAddress(), x.leader), "see whether it reaches the store " + x.info.GetStore()}
-	}
-	return finding{check, ok, fmt.Sprintf("broker %s at %s leads, in term %d, and reads the store", leader.GetBroker(), leader.GetAddress(), leader.GetTerm()), ""}
 }
 
 // judgeStore says what the store's URL promises, and what it finds itself.
