@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/seaweedmq/smq/lib/smqpb"
 )
 
@@ -14,12 +16,16 @@ const (
 	// clusterOld is when what the masters told is too old to be told again before
 	// they have been asked.
 	clusterOld = 5 * time.Second
+	// clusterLost is for how long what the masters told last is told while they
+	// say nothing new.
+	clusterLost = 10 * time.Second
 )
 
 // clusterCache is the cluster as the masters told it last, for all watchers.
 type clusterCache struct {
 	mu    sync.Mutex
 	asked time.Time
+	heard time.Time          // when they told last
 	info  *smqpb.ClusterInfo // nil: they have not told yet
 }
 
@@ -45,10 +51,27 @@ func (l *Leader) clusterInfo(ctx context.Context) *smqpb.ClusterInfo {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.info == nil {
+	switch {
+	case c.info == nil:
 		return l.ownView()
+	case time.Since(c.heard) >= clusterLost && c.info.GetLeadingMaster() != "":
+		c.info = masterless(c.info)
 	}
 	return c.info
+}
+
+// masterless is the cluster as it was, without what nobody knows while no master
+// leads: who leads them, and what the brokers take in.
+func masterless(info *smqpb.ClusterInfo) *smqpb.ClusterInfo {
+	info = proto.CloneOf(info)
+	info.LeadingMaster = ""
+	for _, m := range info.GetMasters() {
+		m.Leader = false
+	}
+	for _, b := range info.GetBrokers() {
+		b.Load = nil
+	}
+	return info
 }
 
 func (l *Leader) askMasters(ctx context.Context) {
@@ -61,7 +84,7 @@ func (l *Leader) askMasters(ctx context.Context) {
 	}
 	l.cluster.mu.Lock()
 	defer l.cluster.mu.Unlock()
-	l.cluster.info = info
+	l.cluster.info, l.cluster.heard = info, time.Now()
 }
 
 // ownView is the cluster without its masters.

@@ -21,6 +21,9 @@ const (
 	watchEvery = 500 * time.Millisecond
 	// watchPause is the least time between two looks for what has changed.
 	watchPause = 50 * time.Millisecond
+	// watchSign is how often a watcher is told something, if only that this leader
+	// lives.
+	watchSign = 2 * time.Second
 	// watchPage bounds the topics, and the events, of one update.
 	watchPage = 1000
 	// sweepWait is how long a snapshot waits to be called complete for a new
@@ -58,6 +61,7 @@ type watcher struct {
 	detail   string // id of the topic whose details were sent, or missing with the damage; empty: none
 	damaged  map[smq.Topic]bool
 	cluster  *smqpb.ClusterInfo
+	sent     time.Time
 }
 
 // missing stands in the place of a topic's id.
@@ -264,11 +268,14 @@ func (w *watcher) addCluster(ctx context.Context, out *smqpb.WatchUpdate) {
 	}
 }
 
-// send sends the update, if there is anything in it, in pages.
+// send sends the update in pages, or with nothing in it as a sign of life when one
+// is due.
 func (w *watcher) send(out *smqpb.WatchUpdate) error {
-	if proto.Size(out) == 0 {
+	now := time.Now()
+	if proto.Size(out) == 0 && now.Sub(w.sent) < watchSign {
 		return nil
 	}
+	w.sent = now
 	for len(out.Topics) > watchPage || len(out.Events) > watchPage {
 		page := &smqpb.WatchUpdate{Reset_: out.Reset_, TimeMs: time.Now().UnixMilli()}
 		page.Topics, out.Topics = cutPage(out.Topics)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/seaweedmq/smq/lib/leader"
 	"github.com/seaweedmq/smq/lib/smq"
@@ -57,13 +58,37 @@ func (b *bed) watch(req *smqpb.WatchRequest) *watched {
 // next is the next update, which has to come some time.
 func (w *watched) next(t *testing.T) *smqpb.WatchUpdate {
 	t.Helper()
-	select {
-	case u := <-w.updates:
-		return u
-	case <-time.After(10 * time.Minute):
-		t.Fatal("nothing is told")
-		return nil
+	for over := time.After(10 * time.Minute); ; {
+		select {
+		case u := <-w.updates:
+			if !isSign(u) {
+				return u
+			}
+		case <-over:
+			t.Fatal("nothing is told")
+		}
 	}
+}
+
+// A watcher of a cluster in which nothing happens hears that the leader lives.
+func TestWatchGivesSignsOfLife(t *testing.T) {
+	bubble(t, []string{"a"}, func(b *bed) {
+		w := b.watch(&smqpb.WatchRequest{Topics: true})
+		defer w.stop()
+		w.snapshot(b.t)
+		last := time.Now()
+		for range 5 {
+			select {
+			case u := <-w.updates:
+				if now := time.Now(); !isSign(u) || u.GetTimeMs() != now.UnixMilli() || now.Sub(last) < time.Second {
+					b.t.Errorf("after %v: %v", now.Sub(last), u)
+				}
+				last = time.Now()
+			case <-time.After(5 * time.Second):
+				b.t.Fatal("no sign of life within five seconds")
+			}
+		}
+	})
 }
 
 // ended is why the watch ended, which it has to some time.
@@ -96,11 +121,21 @@ func (w *watched) snapshot(t *testing.T) []*smqpb.WatchUpdate {
 // quiet checks that nothing is sent for a while.
 func (w *watched) quiet(t *testing.T) {
 	t.Helper()
-	select {
-	case u := <-w.updates:
-		t.Fatalf("an update without need: %v", u)
-	case <-time.After(5 * time.Second):
+	for over := time.After(5 * time.Second); ; {
+		select {
+		case u := <-w.updates:
+			if !isSign(u) {
+				t.Fatalf("an update without need: %v", u)
+			}
+		case <-over:
+			return
+		}
 	}
+}
+
+// isSign reports whether an update is no more than a sign of life.
+func isSign(u *smqpb.WatchUpdate) bool {
+	return u.GetTimeMs() != 0 && proto.Equal(u, &smqpb.WatchUpdate{TimeMs: u.GetTimeMs()})
 }
 
 func TestWatchTopics(t *testing.T) {
@@ -332,7 +367,7 @@ func TestWatchTheMasters(t *testing.T) {
 					<-ctx.Done()
 					return nil, ctx.Err()
 				}
-				return &smqpb.ClusterInfo{LeadingMaster: "m:7300"}, nil
+				return &smqpb.ClusterInfo{LeadingMaster: "m:7300", Brokers: []*smqpb.BrokerInfo{{Id: "a", Address: "a:1", Load: &smqpb.Load{MessagesPerSecond: 9}}}}, nil
 			},
 		})
 		w := b.watch(&smqpb.WatchRequest{Brokers: true, Topics: true})
@@ -348,6 +383,11 @@ func TestWatchTheMasters(t *testing.T) {
 		b.create("t", 1)
 		if u := w.next(b.t); len(u.GetTopics()) != 1 || u.GetCluster() != nil || time.Since(begin) > 100*time.Millisecond {
 			t.Errorf("after %v: %v", time.Since(begin), u)
+		}
+		// In the end nobody knows what they would say.
+		c := w.next(t).GetCluster()
+		if took := time.Since(begin); c == nil || c.GetLeadingMaster() != "" || c.GetBrokers()[0].GetLoad() != nil || c.GetBrokers()[0].GetAddress() != "a:1" || took > 30*time.Second {
+			t.Errorf("after %v without masters: %v", took, c)
 		}
 	})
 }

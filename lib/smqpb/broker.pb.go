@@ -1935,6 +1935,9 @@ func (x *WatchRequest) GetNamespace() string {
 
 // WatchUpdate is what has changed since the last one. A snapshot may take
 // several updates: the first says reset, the last says complete.
+//
+// An update with nothing but a time is a sign of life: one comes every few seconds
+// at least.
 type WatchUpdate struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Reset_        bool                   `protobuf:"varint,1,opt,name=reset,proto3" json:"reset,omitempty"`       // forget all that came before, but for events
