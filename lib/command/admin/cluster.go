@@ -24,38 +24,81 @@ func newBroker(e *cli.Env) *cobra.Command {
 
 // brokerView is a broker in a list.
 type brokerView struct {
-	ID                string  `json:"id"`
-	Address           string  `json:"address"`
-	HTTPAddress       string  `json:"http_address"`
-	Rack              string  `json:"rack"`
-	Version           string  `json:"version"`
-	State             string  `json:"state"` // ok, draining, silent
-	Leader            bool    `json:"leader"`
-	Segments          uint64  `json:"segments"`
-	MessagesPerSecond float64 `json:"messages_per_second"`
-	BytesPerSecond    float64 `json:"bytes_per_second"`
-	MemoryUsed        uint64  `json:"memory_used"`
-	MemoryLimit       uint64  `json:"memory_limit"`
-	JoinedMS          int64   `json:"joined_ms"`
+	ID          string `json:"id"`
+	Address     string `json:"address"`
+	HTTPAddress string `json:"http_address"`
+	Rack        string `json:"rack"`
+	Version     string `json:"version"`
+	State       string `json:"state"` // see brokerState
+	Leader      bool   `json:"leader"`
+	brokerLoad
+	JoinedMS int64 `json:"joined_ms"`
 }
 
-func viewBroker(b *smqpb.BrokerInfo, leader string) brokerView {
-	return brokerView{
-		ID: b.GetId(), Address: b.GetAddress(), HTTPAddress: b.GetHttpAddress(), Rack: b.GetRack(), Version: b.GetVersion(),
-		State: brokerState(b), Leader: b.GetId() == leader, Segments: b.GetLoad().GetSegments(),
-		MessagesPerSecond: perSecond(b.GetLoad().GetMessagesPerSecond()), BytesPerSecond: perSecond(b.GetLoad().GetBytesPerSecond()),
-		MemoryUsed: b.GetLoad().GetMemoryUsed(), MemoryLimit: b.GetLoad().GetMemoryLimit(), JoinedMS: b.GetJoinedMs(),
+// brokerLoad is what a broker tells the leading master of itself. All are null
+// when nobody has been told.
+type brokerLoad struct {
+	Segments          *uint64  `json:"segments"`
+	MessagesPerSecond *float64 `json:"messages_per_second"`
+	BytesPerSecond    *float64 `json:"bytes_per_second"`
+	MemoryUsed        *uint64  `json:"memory_used"`
+	MemoryLimit       *uint64  `json:"memory_limit"`
+}
+
+func viewBrokers(info *smqpb.ClusterInfo) []brokerView {
+	views := []brokerView{}
+	for _, b := range info.GetBrokers() {
+		views = append(views, brokerView{
+			ID: b.GetId(), Address: b.GetAddress(), HTTPAddress: b.GetHttpAddress(), Rack: b.GetRack(), Version: b.GetVersion(),
+			State: brokerState(info, b), Leader: b.GetId() == info.GetLeader().GetBroker(), brokerLoad: viewBrokerLoad(b.GetLoad()),
+			JoinedMS: b.GetJoinedMs(),
+		})
 	}
+	return views
 }
 
-func brokerState(b *smqpb.BrokerInfo) string {
+func viewBrokerLoad(l *smqpb.Load) brokerLoad {
+	if l == nil {
+		return brokerLoad{}
+	}
+	messages, bytes := perSecond(l.GetMessagesPerSecond()), perSecond(l.GetBytesPerSecond())
+	segments, used, limit := l.GetSegments(), l.GetMemoryUsed(), l.GetMemoryLimit()
+	return brokerLoad{Segments: &segments, MessagesPerSecond: &messages, BytesPerSecond: &bytes, MemoryUsed: &used, MemoryLimit: &limit}
+}
+
+// brokerState is how a broker of the cluster is: ok, draining, silent, or, while
+// no master leads, unknown.
+func brokerState(info *smqpb.ClusterInfo, b *smqpb.BrokerInfo) string {
 	switch {
 	case b.GetSilent():
 		return "silent"
 	case b.GetDraining():
 		return "draining"
+	case info.GetLeadingMaster() == "":
+		return unknownState
 	}
 	return "ok"
+}
+
+const unknownState = "unknown"
+
+// known is a value in words, or a dash when there is none.
+func known[T any](v *T, text func(T) string) string {
+	if v == nil {
+		return "-"
+	}
+	return text(*v)
+}
+
+func rounded(rate float64) string { return fmt.Sprintf("%.0f", rate) }
+
+func bytesOf[T uint64 | float64](n T) string { return cli.FormatSize(int64(n)) }
+
+// warnMasterless says why it is not known how the brokers are, when it is not.
+func warnMasterless(e *cli.Env, info *smqpb.ClusterInfo) {
+	if info != nil && info.GetLeadingMaster() == "" {
+		e.Warnf("no master leads: less than a majority of the masters is there, so that nobody knows how the brokers are and what they take in")
+	}
 }
 
 var brokerColumns = cli.View[brokerView]{
@@ -70,13 +113,18 @@ var brokerColumns = cli.View[brokerView]{
 			return b.State
 		}, Raw: func(b brokerView) []string { return []string{b.State, strconv.FormatBool(b.Leader)} }},
 		{Header: "RACK", Cell: func(b brokerView) string { return orNone(b.Rack) }},
-		{Header: "SEGMENTS", Cell: func(b brokerView) string { return number(b.Segments) }, Right: true},
-		{Header: "MESSAGES/S", Cell: func(b brokerView) string { return fmt.Sprintf("%.0f", b.MessagesPerSecond) }, Right: true},
-		{Header: "BYTES/S", Cell: func(b brokerView) string { return cli.FormatSize(int64(b.BytesPerSecond)) }, Right: true,
-			Raw: func(b brokerView) []string { return []string{fmt.Sprintf("%.0f", b.BytesPerSecond)} }},
+		{Header: "SEGMENTS", Cell: func(b brokerView) string { return known(b.Segments, number) }, Right: true},
+		{Header: "MESSAGES/S", Cell: func(b brokerView) string { return known(b.MessagesPerSecond, rounded) }, Right: true},
+		{Header: "BYTES/S", Cell: func(b brokerView) string { return known(b.BytesPerSecond, bytesOf) }, Right: true,
+			Raw: func(b brokerView) []string { return []string{known(b.BytesPerSecond, rounded)} }},
 		{Header: "MEMORY", Cell: func(b brokerView) string {
-			return cli.FormatSize(int64(b.MemoryUsed)) + " of " + cli.FormatSize(int64(b.MemoryLimit))
-		}, Right: true, Raw: func(b brokerView) []string { return []string{number(b.MemoryUsed), number(b.MemoryLimit)} }},
+			if b.MemoryUsed == nil {
+				return "-"
+			}
+			return known(b.MemoryUsed, bytesOf) + " of " + known(b.MemoryLimit, bytesOf)
+		}, Right: true, Raw: func(b brokerView) []string {
+			return []string{known(b.MemoryUsed, number), known(b.MemoryLimit, number)}
+		}},
 		{Header: "JOINED", Cell: func(b brokerView) string { return when(b.JoinedMS) }},
 	},
 }
@@ -93,11 +141,8 @@ func newBrokerList(e *cli.Env) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				var brokers []brokerView
-				for _, b := range info.GetBrokers() {
-					brokers = append(brokers, viewBroker(b, info.GetLeader().GetBroker()))
-				}
-				return brokerColumns.List(e, brokers)
+				warnMasterless(e, info)
+				return brokerColumns.List(e, viewBrokers(info))
 			})
 		},
 	}

@@ -82,7 +82,7 @@ func TestTopOnceWithADamagedTopic(t *testing.T) {
 	s := startStub(t)
 	s.answerWatch(func(n int, send func(*smqpb.WatchUpdate)) error {
 		send(&smqpb.WatchUpdate{
-			Reset_: true, Complete: true, Cluster: &smqpb.ClusterInfo{}, Detail: &smqpb.TopicDetail{Missing: true, Error: damageTo("/topics/default/bad/topic.json")},
+			Reset_: true, Complete: true, Cluster: &smqpb.ClusterInfo{LeadingMaster: "m:1"}, Detail: &smqpb.TopicDetail{Missing: true, Error: damageTo("/topics/default/bad/topic.json")},
 			Topics: []*smqpb.TopicStatus{{Topic: "well", Partitions: 8}, {Topic: "bad", Error: damageTo("/topics/default/bad/topic.json")}},
 		})
 		return nil

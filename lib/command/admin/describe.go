@@ -174,7 +174,10 @@ func presence(cluster *smqpb.ClusterInfo, broker string) string {
 	}
 	for _, b := range cluster.GetBrokers() {
 		if b.GetId() == broker {
-			return brokerState(b)
+			if state := brokerState(cluster, b); state != unknownState {
+				return state
+			}
+			return ""
 		}
 	}
 	return "gone"

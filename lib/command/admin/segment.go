@@ -166,13 +166,21 @@ func askSegments(ctx context.Context, c *client.Client, b *smqpb.BrokerInfo) ([]
 	for _, s := range resp.GetSegments() {
 		segments = append(segments, segmentView{
 			Topic: s.GetTopic(), TopicID: s.GetTopicId(), Segment: s.GetSegment(), Lo: s.GetLo(), Hi: s.GetHi(),
-			Owner: b.GetId(), OwnerAddress: b.GetAddress(), OwnerState: brokerState(b), State: s.GetState(),
+			Owner: b.GetId(), OwnerAddress: b.GetAddress(), OwnerState: answeringState(b), State: s.GetState(),
 			Chunks: s.GetChunks(), Messages: s.GetMessages(), Bytes: s.GetBytes(), BufferedBytes: s.GetBuffered(),
 			MessagesPerSecond: perSecond(s.GetMessagesPerSecond()), BytesPerSecond: perSecond(s.GetBytesPerSecond()),
 			OldestUnstoredMs: s.GetOldestUnstoredMs(), StoreError: s.GetStoreError(),
 		})
 	}
 	return segments, nil
+}
+
+// answeringState is how a broker is that has answered just now.
+func answeringState(b *smqpb.BrokerInfo) string {
+	if b.GetDraining() {
+		return "draining"
+	}
+	return "ok"
 }
 
 // joinLayout lists a topic's live segments, with what their owners tell.

@@ -26,20 +26,21 @@ type stub struct {
 	smqpb.UnimplementedBrokerServer
 	addr string
 
-	mu       sync.Mutex // guards what follows
-	config   *smqpb.TopicConfig
-	layout   *smqpb.Layout
-	versions []*smqpb.Layout
-	topics   []*smqpb.TopicSummary   // as they are listed; nil: the call is not known
-	spoiled  []*smqpb.DamagedVersion // in the place of versions
-	refuse   error                   // of changes
-	created  *smqpb.CreateTopicRequest
-	altered  []*smqpb.AlterTopicRequest
-	split    []*smqpb.SplitSegmentRequest
-	merged   []*smqpb.MergeSegmentsRequest
-	asked    []int32               // partitions whose ends were asked for
-	watched  []*smqpb.WatchRequest // watches so far
-	others   []*smqpb.BrokerInfo   // besides itself
+	mu         sync.Mutex // guards what follows
+	config     *smqpb.TopicConfig
+	layout     *smqpb.Layout
+	versions   []*smqpb.Layout
+	topics     []*smqpb.TopicSummary   // as they are listed; nil: the call is not known
+	spoiled    []*smqpb.DamagedVersion // in the place of versions
+	refuse     error                   // of changes
+	masterless bool                    // no master leads
+	created    *smqpb.CreateTopicRequest
+	altered    []*smqpb.AlterTopicRequest
+	split      []*smqpb.SplitSegmentRequest
+	merged     []*smqpb.MergeSegmentsRequest
+	asked      []int32               // partitions whose ends were asked for
+	watched    []*smqpb.WatchRequest // watches so far
+	others     []*smqpb.BrokerInfo   // besides itself
 	// watch answers the n-th watch, from 0; nil: the call is not known.
 	watch func(n int, send func(*smqpb.WatchUpdate)) error
 }
@@ -88,10 +89,14 @@ func (s *stub) runIn(ctx context.Context, e *cli.Env, args ...string) int {
 func (s *stub) Cluster(context.Context, *smqpb.ClusterRequest) (*smqpb.ClusterInfo, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return &smqpb.ClusterInfo{
+	info := &smqpb.ClusterInfo{
 		LeadingMaster: s.addr, Leader: &smqpb.LeaderInfo{Broker: "aa", Address: s.addr},
 		Brokers: append([]*smqpb.BrokerInfo{{Id: "aa", Address: s.addr}}, s.others...),
-	}, nil
+	}
+	if s.masterless {
+		info.LeadingMaster = ""
+	}
+	return info, nil
 }
 
 // DrainBroker answers that everything has been handed over.

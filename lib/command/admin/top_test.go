@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -24,7 +25,7 @@ import (
 func topWorld() *smqpb.WatchUpdate {
 	return &smqpb.WatchUpdate{
 		Reset_: true, Complete: true, TimeMs: 1_700_000_000_000,
-		Cluster: &smqpb.ClusterInfo{ClusterId: "cafe", Leader: &smqpb.LeaderInfo{Broker: "aa", Address: "a:1"}, Brokers: []*smqpb.BrokerInfo{
+		Cluster: &smqpb.ClusterInfo{ClusterId: "cafe", LeadingMaster: "m:1", Leader: &smqpb.LeaderInfo{Broker: "aa", Address: "a:1"}, Brokers: []*smqpb.BrokerInfo{
 			{Id: "aa", Address: "a:1", Rack: "r1", Load: &smqpb.Load{MessagesPerSecond: 41_000, BytesPerSecond: 40.1e6, Segments: 3}},
 			{Id: "bb", Address: "b:1", Silent: true},
 		}},
@@ -84,7 +85,7 @@ traffic:        41000msg/s 40.1MB/s
 
 BROKER   ADDRESS   STATE        RACK   SEGMENTS   MESSAGES/S    BYTES/S       MEMORY   JOINED
 aa       a:1       ok, leader   r1            3        41000   38.2 MiB   0 B of 0 B   -
-bb       b:1       silent       -             0            0        0 B   0 B of 0 B   -
+bb       b:1       silent       -             -            -          -            -   -
 
 TOPIC    PARTITIONS   SEGMENTS   MESSAGES/S    BYTES/S   VERSION   SCALING
 orders           64          2   41000msg/s   40.1MB/s         4   auto
@@ -92,6 +93,47 @@ idle              4          1       0msg/s       0B/s         2   off
 
 2023-11-14T22:13:20Z  orders  v4  split  5 [0,32) → 7 [0,8) at a:1, 8 [8,32) at b:1; 40.1MB/s 41000msg/s; paused 12ms; 40.1MB/s is above <20MB/s>
 `
+
+// While no master leads nobody knows how the brokers are.
+func TestTopOnceWithoutMasters(t *testing.T) {
+	s := startStub(t)
+	s.watch = func(_ int, send func(*smqpb.WatchUpdate)) error {
+		u := topWorld()
+		u.Cluster.LeadingMaster, u.Cluster.Brokers[0].Load = "", nil
+		send(u)
+		return nil
+	}
+	stdout, stderr, _ := s.run(t, "top", "--once")
+	for _, line := range []string{`(?m)^traffic: +not known$`, `(?m)^aa +a:1 +unknown, leader +r1 +- +- +- +- +-$`} {
+		if !regexp.MustCompile(line).MatchString(stdout) {
+			t.Errorf("no line %s in\n%s", line, stdout)
+		}
+	}
+	if !strings.Contains(stderr, "no master leads: less than a majority") {
+		t.Errorf("told %q", stderr)
+	}
+	stdout, _, _ = s.run(t, "top", "--once", "-o", "json")
+	var got struct {
+		Brokers []map[string]any `json:"brokers"`
+	}
+	if err := json.Unmarshal([]byte(stdout), &got); err != nil || len(got.Brokers) != 2 {
+		t.Fatalf("%v, %s", err, stdout)
+	}
+	for _, name := range []string{"segments", "messages_per_second", "bytes_per_second", "memory_used", "memory_limit"} {
+		if value, there := got.Brokers[0][name]; value != nil || !there {
+			t.Errorf("%s is %v", name, value)
+		}
+	}
+}
+
+func TestBrokerListWithoutMasters(t *testing.T) {
+	s := startStub(t)
+	s.masterless = true
+	stdout, stderr, code := s.run(t, "broker", "list", "-o", "plain")
+	if want := "aa\t" + s.addr + "\tunknown\ttrue\t-\t-\t-\t-\t-\t-\t-\n"; code != 0 || stdout != want || !strings.Contains(stderr, "no master leads") {
+		t.Errorf("code %d, %s\ngot  %swant %s", code, stderr, stdout, want)
+	}
+}
 
 func TestTopOnceOfATopic(t *testing.T) {
 	s := startStub(t)

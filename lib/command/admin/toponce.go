@@ -30,6 +30,7 @@ func topOnce(ctx context.Context, e *cli.Env, topic string) error {
 		case err != nil:
 			return err
 		case topic == "":
+			warnMasterless(e, whole.GetCluster())
 			view := viewTop(whole)
 			if err := printCluster(e, view); err != nil {
 				return err
@@ -82,10 +83,7 @@ func (v topView) whole() []topTopicView {
 }
 
 func viewTop(u *smqpb.WatchUpdate) topView {
-	v := topView{TimeMS: u.GetTimeMs(), Cluster: viewStatus(u.GetCluster()), Brokers: []brokerView{}, Topics: []topTopicView{}, Events: []changeView{}}
-	for _, b := range u.GetCluster().GetBrokers() {
-		v.Brokers = append(v.Brokers, viewBroker(b, u.GetCluster().GetLeader().GetBroker()))
-	}
+	v := topView{TimeMS: u.GetTimeMs(), Cluster: viewStatus(u.GetCluster()), Brokers: viewBrokers(u.GetCluster()), Topics: []topTopicView{}, Events: []changeView{}}
 	for _, t := range u.GetTopics() {
 		v.Topics = append(v.Topics, topTopicView{
 			Topic: t.GetTopic(), TopicID: t.GetTopicId(), Partitions: t.GetPartitions(), Segments: t.GetSegments(), LayoutVersion: t.GetLayoutVersion(),
@@ -110,12 +108,22 @@ var topColumns = cli.View[topView]{
 		{Header: "CLUSTER", Cell: func(v topView) string { return orNone(v.Cluster.ClusterID) }},
 		{Header: "LEADING_BROKER", Cell: func(v topView) string { return orNone(v.Cluster.LeaderAddress) }},
 		{Header: "TRAFFIC", Cell: func(v topView) string {
-			var messages, bytes float64
+			var sum *loadView // of the brokers of which it is known
 			for _, b := range v.Brokers {
-				messages += b.MessagesPerSecond
-				bytes += b.BytesPerSecond
+				if b.MessagesPerSecond != nil && b.BytesPerSecond != nil {
+					if sum == nil {
+						sum = &loadView{}
+					}
+					sum.MessagesPerSecond += *b.MessagesPerSecond
+					sum.BytesPerSecond += *b.BytesPerSecond
+				}
 			}
-			return messageRate(messages) + " " + byteRate(bytes)
+			if sum == nil && len(v.Brokers) > 0 {
+				return "not known"
+			} else if sum == nil {
+				sum = &loadView{}
+			}
+			return sum.messages() + " " + sum.bytes()
 		}},
 	},
 }
