@@ -116,11 +116,19 @@ func askDrain(m *Model, b *smqpb.BrokerInfo) {
 	}
 	m.confirm(&dialog{
 		question: "Drain " + what + "?",
-		detail:   fmt.Sprintf("It hands over %s, and leaves the cluster: its process ends.", smq.Count(b.GetLoad().GetSegments(), "segment")),
+		detail:   fmt.Sprintf("It hands over %s, and leaves the cluster: its process ends.", handedOver(b)),
 		doing:    "drain " + what,
 		done:     what + " is draining",
 		act:      func(ctx context.Context) error { return m.o.Backend.DrainBroker(ctx, b.GetId()) },
 	})
+}
+
+// handedOver are the segments that a broker hands over, in words.
+func handedOver(b *smqpb.BrokerInfo) string {
+	if b.GetLoad() == nil {
+		return "its segments"
+	}
+	return smq.Count(b.GetLoad().GetSegments(), "segment")
 }
 
 func (s *brokersScreen) view(m *Model, w, h int) []string {
@@ -136,6 +144,14 @@ func (s *brokersScreen) columns(m *Model, rows []*smqpb.BrokerInfo) []column {
 	text := func(f func(*smqpb.BrokerInfo) string) func(int) (string, role) {
 		return func(i int) (string, role) { return f(rows[i]), normal }
 	}
+	load := func(f func(*smqpb.Load) string) func(int) (string, role) {
+		return func(i int) (string, role) {
+			if rows[i].GetLoad() == nil {
+				return "-", faint
+			}
+			return f(rows[i].GetLoad()), normal
+		}
+	}
 	top := 0.0
 	for _, b := range rows {
 		top = max(top, b.GetLoad().GetBytesPerSecond())
@@ -145,10 +161,13 @@ func (s *brokersScreen) columns(m *Model, rows []*smqpb.BrokerInfo) []column {
 		{head: "ID", width: 8, rank: 5, cell: text(func(b *smqpb.BrokerInfo) string { return short(b.GetId()) })},
 		{head: "STATE", width: 9, cell: func(i int) (string, role) { return brokerState(d, rows[i]) }},
 		{head: "RACK", width: 8, rank: 4, cell: text(func(b *smqpb.BrokerInfo) string { return orNone(b.GetRack()) })},
-		{head: "SEG", width: 5, right: true, cell: text(func(b *smqpb.BrokerInfo) string { return fmt.Sprint(b.GetLoad().GetSegments()) })},
-		{head: "MSG/s", width: 6, right: true, rank: 1, cell: text(func(b *smqpb.BrokerInfo) string { return count(b.GetLoad().GetMessagesPerSecond()) })},
-		{head: "B/s", width: 6, right: true, cell: text(func(b *smqpb.BrokerInfo) string { return count(b.GetLoad().GetBytesPerSecond()) })},
+		{head: "SEG", width: 5, right: true, cell: load(func(l *smqpb.Load) string { return fmt.Sprint(l.GetSegments()) })},
+		{head: "MSG/s", width: 6, right: true, rank: 1, cell: load(func(l *smqpb.Load) string { return count(l.GetMessagesPerSecond()) })},
+		{head: "B/s", width: 6, right: true, cell: load(func(l *smqpb.Load) string { return count(l.GetBytesPerSecond()) })},
 		{head: "MEMORY", width: 7, right: true, cell: func(i int) (string, role) {
+			if rows[i].GetLoad() == nil {
+				return "-", faint
+			}
 			return fmt.Sprintf("%.0f%%", memoryPart(rows[i])*100), memoryRole(rows[i])
 		}},
 		{head: "LATELY", width: 12, flex: 1, rank: 6, draw: func(i, w int) string {
@@ -172,13 +191,18 @@ func (s *brokersScreen) columns(m *Model, rows []*smqpb.BrokerInfo) []column {
 	return columns
 }
 
-// brokerState is whether a broker is well, in words.
+// brokerState is whether a broker is well, in words; a question mark while no
+// master leads, who would know.
 func brokerState(d *state, b *smqpb.BrokerInfo) (string, role) {
 	switch {
 	case b.GetSilent():
 		return "SILENT", alarm
 	case b.GetDraining():
 		return "draining", warning
+	case d.masterless() && d.cluster.GetLeader().GetBroker() == b.GetId():
+		return "? leads", warning
+	case d.masterless():
+		return "?", warning
 	case d.cluster.GetLeader().GetBroker() == b.GetId():
 		return "ok leads", good
 	}
@@ -237,10 +261,15 @@ func (s *brokerScreen) view(m *Model, w, _ int) []string {
 		fact(m, "rack", orNone(b.GetRack())),
 		fact(m, "version", orNone(b.GetVersion())),
 		fact(m, "joined", m.clock(b.GetJoinedMs())+", "+ago(d.timeMS, b.GetJoinedMs())+" ago"),
-		fact(m, "state", "") + m.theme.paint(r, state) + silentHint(b),
-		fact(m, "segments", fmt.Sprint(load.GetSegments())),
-		fact(m, "load", traffic(load.GetMessagesPerSecond(), load.GetBytesPerSecond())),
-		fact(m, "memory", fmt.Sprintf("%s of %s (%.0f%%)", memory(load.GetMemoryUsed()), memory(load.GetMemoryLimit()), memoryPart(b)*100)),
+		fact(m, "state", "") + m.theme.paint(r, state) + stateHint(d, b),
+	}
+	if load == nil {
+		lines = append(lines, fact(m, "load", "not known"))
+	} else {
+		lines = append(lines,
+			fact(m, "segments", fmt.Sprint(load.GetSegments())),
+			fact(m, "load", traffic(load.GetMessagesPerSecond(), load.GetBytesPerSecond())),
+			fact(m, "memory", fmt.Sprintf("%s of %s (%.0f%%)", memory(load.GetMemoryUsed()), memory(load.GetMemoryLimit()), memoryPart(b)*100)))
 	}
 	if h := d.brokers[s.id]; h != nil {
 		lines = append(lines, fact(m, "lately", "")+h.sparkline(m.theme, max(min(w-14, 60), 1), 0))
@@ -252,10 +281,13 @@ func (s *brokerScreen) view(m *Model, w, _ int) []string {
 	return lines
 }
 
-// silentHint says what it means that a broker is silent.
-func silentHint(b *smqpb.BrokerInfo) string {
-	if b.GetSilent() {
+// stateHint says what it means that a broker is silent, or that nobody knows.
+func stateHint(d *state, b *smqpb.BrokerInfo) string {
+	switch {
+	case b.GetSilent():
 		return ": its connection to the leading master has ended; its segments move when its lease has run out"
+	case d.masterless():
+		return ": no master leads, so that nobody knows"
 	}
 	return ""
 }

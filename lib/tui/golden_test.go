@@ -13,7 +13,7 @@ import (
 
 var updateGoldens = flag.Bool("update", false, "write the goldens in testdata anew")
 
-var sizes = []struct{ w, h int }{{160, 50}, {100, 30}, {80, 24}, {60, 20}, {20, 5}}
+var sizes = []struct{ w, h int }{{160, 50}, {100, 30}, {80, 24}, {60, 20}, {40, 10}, {20, 5}}
 
 // fill tells the console of the tests' cluster, whose loads have gone up and
 // down for a while.
@@ -43,6 +43,7 @@ func (c *console) fillTopic() {
 			load.BytesPerSecond *= float64((i*(j+3))%11) / 10
 		}
 		c.tellTopic(d)
+		c.tell(&smqpb.WatchUpdate{TimeMs: worldMS})
 		c.send(tickMsg{})
 	}
 	c.tellTopic(worldDetail())
@@ -62,9 +63,26 @@ var views = []struct {
 	{"event", func(c *console) { c.press("3 up enter") }},
 	{"help", func(c *console) { c.press("?") }},
 	{"confirm", func(c *console) { c.press("enter"); c.fillTopic(); c.press("S") }},
+	{"stale", func(c *console) {
+		for range staleAfter {
+			c.send(tickMsg{})
+		}
+	}},
+	{"masterless", func(c *console) { c.tell(masterless()); c.press("2") }},
+	{"masterless-broker", func(c *console) { c.tell(masterless()); c.press("2 enter") }},
 	{"reconnecting", func(c *console) {
 		c.send(updatesMsg{lost: fmt.Errorf("leading broker 10.0.0.1:7310: unavailable: connection refused")})
 	}},
+}
+
+// masterless is the cluster when no master leads it.
+func masterless() *smqpb.WatchUpdate {
+	info := worldCluster()
+	info.LeadingMaster = ""
+	for _, b := range info.Brokers {
+		b.Load = nil
+	}
+	return &smqpb.WatchUpdate{TimeMs: worldMS, Cluster: info}
 }
 
 func TestGoldens(t *testing.T) {

@@ -1,9 +1,11 @@
 package tui
 
 import (
+	"strings"
 	"unicode/utf8"
 
 	tea "github.com/charmbracelet/bubbletea"
+	"github.com/charmbracelet/x/ansi"
 )
 
 // press takes a message of keys: one key, several that were pressed so fast that
@@ -39,10 +41,10 @@ func (m *Model) key(msg tea.KeyMsg) tea.Cmd {
 	case m.ask != nil:
 		return m.ask.key(m, k)
 	case m.help:
-		m.help = false
 		if k == "q" {
 			return tea.Quit
 		}
+		m.help = m.scrollHelp(k)
 		return nil
 	}
 	m.flash = ""
@@ -58,7 +60,7 @@ func (m *Model) common(k string) tea.Cmd {
 	case "q":
 		return tea.Quit
 	case "?", "h", "f1":
-		m.help = true
+		m.help, m.helpAt = true, 0
 	case "p":
 		m.pause()
 	case "y":
@@ -149,14 +151,79 @@ var helpText = []string{
 	"",
 }
 
-// helpView draws the help.
-func (m *Model) helpView(w, h int) []string {
-	lines := append([]string(nil), helpText...)
+// keyColumn is how wide the keys are in the help.
+const keyColumn = 16
+
+// helpLines is the help in lines of at most w columns.
+func (m *Model) helpLines(w int) []string {
+	var lines []string
+	for _, text := range helpText {
+		if len(text) <= w || len(text) <= keyColumn {
+			lines = append(lines, text)
+			continue
+		}
+		indent := text[:keyColumn]
+		for part := range strings.SplitSeq(ansi.Wordwrap(text[keyColumn:], w-keyColumn, ""), "\n") {
+			lines = append(lines, indent+part)
+			indent = strings.Repeat(" ", keyColumn)
+		}
+	}
 	g := m.theme.glyphs
-	lines = append(lines, "heat of a segment, as a part of the load above which it is split:",
-		"  "+g.heat[0]+" idle  "+g.heat[1]+" below 25%  "+g.heat[2]+" 50%  "+g.heat[3]+" 75%  "+g.heat[4]+" 100%  "+g.heat[5]+" above  ? not known yet")
-	for i := range lines {
-		lines[i] = m.theme.cut(lines[i], w)
+	heats := "heat of a segment, as a part of the load above which it is split:\n" +
+		"  " + g.heat[0] + " idle  " + g.heat[1] + " below 25%  " + g.heat[2] + " 50%  " + g.heat[3] + " 75%  " + g.heat[4] + " 100%  " + g.heat[5] + " above  ? not known yet"
+	for line := range strings.SplitSeq(ansi.Wordwrap(heats, w, ""), "\n") {
+		lines = append(lines, m.theme.cut(line, w))
 	}
 	return lines
+}
+
+// helpHeight is how many lines there is room for.
+func (m *Model) helpHeight() int { return m.h - 3 }
+
+// helpEnd is the first line that is shown when the help's last one is: 0 when all
+// have room.
+func (m *Model) helpEnd() int { return max(len(m.helpLines(m.w))-m.helpHeight(), 0) }
+
+// scrollHelp takes a key while the help is shown; false: it ends that.
+func (m *Model) scrollHelp(k string) bool {
+	end := m.helpEnd()
+	if end == 0 {
+		return false
+	}
+	at := min(m.helpAt, end) // the screen may have grown
+	switch k {
+	case "down", "j":
+		at++
+	case "up", "k":
+		at--
+	case "pgdown", " ":
+		at += m.helpHeight()
+	case "pgup":
+		at -= m.helpHeight()
+	case "home", "g":
+		at = 0
+	case "end", "G":
+		at = end
+	default:
+		return false
+	}
+	m.helpAt = min(max(at, 0), end)
+	return true
+}
+
+// helpHints are the keys that mean something in the help.
+func (m *Model) helpHints() string {
+	end := m.helpEnd()
+	switch {
+	case end == 0:
+		return "any key goes back"
+	case m.helpAt >= end:
+		return "up: more above  any other key goes back"
+	}
+	return "down: more below  any other key goes back"
+}
+
+// helpView draws the help, or what there is room for.
+func (m *Model) helpView(w int) []string {
+	return m.helpLines(w)[min(m.helpAt, m.helpEnd()):]
 }

@@ -339,7 +339,7 @@ func TestPause(t *testing.T) {
 	c.press("p")
 	c.wants("PAUSED")
 	before := c.frame()
-	c.tell(&smqpb.WatchUpdate{TimeMs: worldMS + 5000, RemovedTopics: []string{"orders"}, Topics: []*smqpb.TopicStatus{{Topic: "new", BytesPerSecond: 1e12}}, Cluster: &smqpb.ClusterInfo{},
+	c.tell(&smqpb.WatchUpdate{TimeMs: worldMS + 5000, RemovedTopics: []string{"orders"}, Topics: []*smqpb.TopicStatus{{Topic: "new", BytesPerSecond: 1e12}}, Cluster: &smqpb.ClusterInfo{LeadingMaster: "m:1"},
 		Events: []*smqpb.LayoutEvent{{Topic: "new", Cause: "create"}}})
 	for range 2 * historyLength {
 		c.send(tickMsg{})
@@ -356,7 +356,9 @@ func TestPause(t *testing.T) {
 	c.tellTopic(d)
 	c.wants("4 segments")
 	c.press("p")
-	c.wants("2 segments", "live 12:00:05")
+	c.wants("2 segments", "data from 12:00:05")
+	c.tell(&smqpb.WatchUpdate{TimeMs: worldMS + 5000})
+	c.wants("live 12:00:05")
 	c.press("esc")
 	c.wants("new")
 	c.lacks("orders")
@@ -429,6 +431,83 @@ func TestHelp(t *testing.T) {
 	if !c.quit {
 		t.Error("q does not quit from the help")
 	}
+}
+
+// On a small screen the help scrolls: each of its keys can be found.
+func TestHelpScrolls(t *testing.T) {
+	c := newConsole(t, minWidth, minHeight, Options{})
+	c.fill()
+	c.press("?")
+	c.wants("topics, brokers", "down: more below")
+	c.lacks("drain a broker")
+	seen := c.frame()
+	for range 20 {
+		c.press("down")
+		seen += c.frame()
+	}
+	for _, text := range []string{"S, M", "drain a broker", "quit", "known yet"} {
+		if !strings.Contains(seen, text) {
+			t.Errorf("%q is never seen", text)
+		}
+	}
+	c.press("end")
+	c.wants("known yet", "up: more above")
+	c.press("home")
+	c.wants("topics, brokers")
+	c.press("x")
+	c.lacks("topics, brokers, events")
+}
+
+func TestFooterKeepsTheWayOut(t *testing.T) {
+	const hints = "enter open  d drain  / filter  s sort  esc back  ? help  q quit"
+	for w, want := range map[int]string{
+		80: hints,
+		60: "enter open  d drain  / filter  esc back  ? help  q quit",
+		40: "enter open  esc back  ? help  q quit",
+		20: "? help  q quit",
+		6:  "? help",
+	} {
+		if got := fitHints(hints, w); got != want {
+			t.Errorf("in %d columns: %q, want %q", w, got, want)
+		}
+	}
+	for _, keys := range []string{"", "2", "3"} {
+		c := newConsole(t, 60, 20, Options{})
+		c.fill()
+		c.press(keys)
+		c.wants("? help", "q quit")
+	}
+}
+
+// What has not been renewed is said to be old, until something comes.
+func TestOldDataIsNotLive(t *testing.T) {
+	c := filled(t, Options{})
+	for range staleAfter - 1 {
+		c.send(tickMsg{})
+	}
+	c.wants("live 12:00:00")
+	c.send(tickMsg{})
+	c.wants("data from 12:00:00")
+	c.lacks("live")
+	c.tell(&smqpb.WatchUpdate{TimeMs: worldMS + 9000}) // a sign of life
+	c.wants("live 12:00:09")
+}
+
+func TestWithoutAMajorityOfTheMasters(t *testing.T) {
+	c := filled(t, Options{})
+	c.tell(masterless())
+	c.wants("no master leads 12:00:00", "traffic not known")
+	c.lacks("live", "msg/s,")
+	c.press("2")
+	c.wants("? leads", "SILENT")
+	c.lacks("ok leads", "0%")
+	c.press("enter")
+	c.wants("not known", "no master leads, so that nobody knows")
+	c.lacks("0 B")
+	c.press("d")
+	c.wants("It hands over its segments")
+	c.tell(&smqpb.WatchUpdate{TimeMs: worldMS, Cluster: worldCluster()})
+	c.wants("live")
 }
 
 func TestQuitting(t *testing.T) {

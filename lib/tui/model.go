@@ -3,6 +3,7 @@ package tui
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -67,6 +68,7 @@ type Model struct {
 	live   *state
 	frozen *state // what is shown while it is paused; nil: it is not
 	lost   error  // why the cluster is being looked for; nil: it is not
+	quiet  int    // seconds since the cluster's watch told something, if only that it lives
 	broken error  // why the topic that is looked at is not told of
 
 	tabs   []*tab
@@ -74,6 +76,7 @@ type Model struct {
 	typing bool    // a filter
 	ask    *dialog // nil: nothing is asked
 	help   bool
+	helpAt int    // the first line of the help that is shown
 	flash  string // the outcome of the last action, until the next key
 	bad    bool   // that was a failure
 	watch  string // the topic whose detail is watched
@@ -189,7 +192,7 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			m.frozen.takePast(msg.topicID, msg.changes)
 		}
 	case tickMsg:
-		if m.lost == nil { // else nobody knows the rates
+		if m.quiet++; m.lost == nil && !m.stale() { // else nobody knows the rates
 			m.live.sample()
 		}
 	case doneMsg:
@@ -223,7 +226,7 @@ func (m *Model) take(msg updatesMsg) tea.Cmd {
 	case msg.lost != nil:
 		m.lost = msg.lost
 	case len(msg.updates) > 0:
-		m.lost = nil
+		m.lost, m.quiet = nil, 0
 	}
 	return nil
 }
@@ -284,7 +287,7 @@ func (m *Model) View() string {
 	case m.ask != nil:
 		view = m.ask.view(m, m.w, body)
 	case m.help:
-		view = m.helpView(m.w, body)
+		view = m.helpView(m.w)
 	default:
 		if title := m.screen().title(m); title != "" {
 			view = append(view, m.theme.paint(strong, m.theme.cut(m.theme.clean(title), m.w)))
@@ -342,9 +345,20 @@ func (m *Model) condition() (string, role) {
 		return "PAUSED", warning
 	case !m.live.complete:
 		return "connecting", warning
+	case m.stale():
+		return "data from " + m.clock(m.live.timeMS), alarm
+	case m.live.masterless():
+		return "no master leads", alarm
 	}
 	return "live", good
 }
+
+// staleAfter is after how many seconds without a word from the leading broker
+// what is shown is old: it gives a sign of life every two.
+const staleAfter = 6
+
+// stale reports whether what was told last is old.
+func (m *Model) stale() bool { return m.live.complete && m.quiet >= staleAfter }
 
 // clock is the time of day of a moment in ms since 1970.
 func (m *Model) clock(ms int64) string {
@@ -370,12 +384,7 @@ func (m *Model) tabLine() string {
 		}
 		used += len(label)
 	}
-	var messages, rate float64
-	for _, b := range d.cluster.GetBrokers() {
-		messages += b.GetLoad().GetMessagesPerSecond()
-		rate += b.GetLoad().GetBytesPerSecond()
-	}
-	sum := traffic(messages, rate)
+	sum := d.traffic()
 	if space := m.w - used - len(sum); space > 0 {
 		return strings.Join(tabs, "") + strings.Repeat(" ", space) + sum
 	}
@@ -398,9 +407,30 @@ func (m *Model) footer() string {
 	if m.ask != nil {
 		hints = "left/right choose  enter confirms  esc cancels"
 	} else if m.help {
-		hints = "any key goes back"
+		hints = m.helpHints()
 	} else if f, ok := m.screen().(filtered); ok && *f.filter() != "" {
 		hints = "filter: " + th.clean(*f.filter()) + " (esc clears)  " + hints
 	}
-	return th.paint(faint, th.cut(hints, m.w))
+	return th.paint(faint, th.cut(fitHints(hints, m.w), m.w))
+}
+
+// lastHints are those that are left out last, the most important one first:
+// without them nobody finds the others, or the way out.
+var lastHints = []string{"? help", "q quit", "esc back"}
+
+// fitHints leaves out hints, which two spaces part, until they have room in w
+// columns: first the last of them.
+func fitHints(hints string, w int) string {
+	all := strings.Split(hints, "  ")
+	for i := len(all) - 1; i >= 0 && width(strings.Join(all, "  ")) > w; i-- {
+		if !slices.Contains(lastHints, all[i]) {
+			all = slices.Delete(all, i, i+1)
+		}
+	}
+	for _, hint := range slices.Backward(lastHints) {
+		if i := slices.Index(all, hint); i >= 0 && len(all) > 1 && width(strings.Join(all, "  ")) > w {
+			all = slices.Delete(all, i, i+1)
+		}
+	}
+	return strings.Join(all, "  ")
 }

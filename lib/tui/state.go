@@ -139,13 +139,34 @@ func (s *state) sample() {
 			h = &history{}
 			s.brokers[b.GetId()] = h
 		}
-		h.add(b.GetLoad().GetBytesPerSecond())
+		if b.GetLoad() != nil { // else nobody knows it
+			h.add(b.GetLoad().GetBytesPerSecond())
+		}
 	}
 	if s.detail != nil {
 		for _, live := range s.detail.segments {
 			live.rates.add(live.load.GetBytesPerSecond())
 		}
 	}
+}
+
+// masterless reports whether no master leads: then nobody knows how the brokers
+// are and what they take in.
+func (s *state) masterless() bool { return s.cluster != nil && s.cluster.GetLeadingMaster() == "" }
+
+// traffic is what the brokers take in together, as far as it is known, in words.
+func (s *state) traffic() string {
+	var messages, bytes float64
+	told := 0
+	for _, b := range s.cluster.GetBrokers() {
+		if l := b.GetLoad(); l != nil {
+			messages, bytes, told = messages+l.GetMessagesPerSecond(), bytes+l.GetBytesPerSecond(), told+1
+		}
+	}
+	if s.cluster == nil || told == 0 && len(s.cluster.GetBrokers()) > 0 {
+		return "traffic not known"
+	}
+	return traffic(messages, bytes)
 }
 
 // broker is what is known of a broker, nil when it has gone.

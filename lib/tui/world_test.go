@@ -16,7 +16,7 @@ const worldMS = 1772366400000
 var brokerIDs = []string{"b1c0ffee00000001", "b2c0ffee00000002", "b3c0ffee00000003", "b4c0ffee00000004"}
 
 func worldCluster() *smqpb.ClusterInfo {
-	info := &smqpb.ClusterInfo{ClusterId: "c1a5500d00000000", Leader: &smqpb.LeaderInfo{Broker: brokerIDs[0], Address: "10.0.0.1:7310", Term: 3}}
+	info := &smqpb.ClusterInfo{ClusterId: "c1a5500d00000000", LeadingMaster: "10.0.0.9:7300", Leader: &smqpb.LeaderInfo{Broker: brokerIDs[0], Address: "10.0.0.1:7310", Term: 3}}
 	for i, id := range brokerIDs {
 		info.Brokers = append(info.Brokers, &smqpb.BrokerInfo{
 			Id: id, Address: fmt.Sprintf("10.0.0.%d:7310", i+1), HttpAddress: fmt.Sprintf("10.0.0.%d:7312", i+1),
