@@ -168,13 +168,25 @@ func (m *Model) helpLines(w int) []string {
 			indent = strings.Repeat(" ", keyColumn)
 		}
 	}
+	lines = append(lines, strings.Split(ansi.Wordwrap("heat of a segment, as a part of the load above which it is split:", w, ""), "\n")...)
+	return append(lines, m.heats(w)...)
+}
+
+// heats explains the colours of segments in lines of at most w columns.
+func (m *Model) heats(w int) []string {
 	g := m.theme.glyphs
-	heats := "heat of a segment, as a part of the load above which it is split:\n" +
-		"  " + g.heat[0] + " idle  " + g.heat[1] + " below 25%  " + g.heat[2] + " 50%  " + g.heat[3] + " 75%  " + g.heat[4] + " 100%  " + g.heat[5] + " above  ? not known yet"
-	for line := range strings.SplitSeq(ansi.Wordwrap(heats, w, ""), "\n") {
-		lines = append(lines, m.theme.cut(line, w))
+	var lines []string
+	line := ""
+	for _, item := range []string{
+		g.heat[0] + " idle", g.heat[1] + " below 25%", g.heat[2] + " 50%", g.heat[3] + " 75%", g.heat[4] + " 100%", g.heat[5] + " above", "? not known yet",
+	} {
+		if longer := line + "  " + item; width(longer) > w {
+			lines, line = append(lines, line), "  "+item
+		} else {
+			line = longer
+		}
 	}
-	return lines
+	return append(lines, line)
 }
 
 // helpHeight is how many lines there is room for.

@@ -441,17 +441,17 @@ func TestHelpScrolls(t *testing.T) {
 	c.wants("topics, brokers", "down: more below")
 	c.lacks("drain a broker")
 	seen := c.frame()
-	for range 20 {
+	for range 40 {
 		c.press("down")
 		seen += c.frame()
 	}
-	for _, text := range []string{"S, M", "drain a broker", "quit", "known yet"} {
+	for _, text := range []string{"S, M", "drain a broker", "quit", "not known yet"} {
 		if !strings.Contains(seen, text) {
 			t.Errorf("%q is never seen", text)
 		}
 	}
 	c.press("end")
-	c.wants("known yet", "up: more above")
+	c.wants("not known yet", "up: more above")
 	c.press("home")
 	c.wants("topics, brokers")
 	c.press("x")
