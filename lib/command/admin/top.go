@@ -3,7 +3,6 @@ package admin
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"os"
 	"strings"
 	"syscall"
@@ -84,13 +83,10 @@ func top(ctx context.Context, e *cli.Env, o topOptions) error {
 	// standard error would go through its screen.
 	quiet := &cli.Env{Name: e.Name, Getenv: e.Getenv, Flags: e.Flags}
 	quiet.Flags.Verbose = true
-	c, err := connect.Dial(ctx, quiet, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return err
-	}
-	defer c.Close() // nothing is under way
-	err = tui.Run(ctx, tui.Options{
-		Backend: console{c}, Topic: o.topic, ReadOnly: o.readOnly,
+	backend := startConsole(ctx, func(ctx context.Context) (*client.Client, error) { return dialConsole(ctx, quiet, o.topic) })
+	defer backend.close()
+	err := tui.Run(ctx, tui.Options{
+		Backend: backend, Topic: o.topic, ReadOnly: o.readOnly,
 		ASCII: o.ascii || plainLocale(e.Getenv), NoColor: e.Plain(),
 		In: os.Stdin, Out: os.Stdout, Last: e.OnSecondSignal,
 	})
@@ -118,38 +114,6 @@ func plainLocale(getenv func(string) string) bool {
 	return false
 }
 
-// console is the cluster as the console needs it.
-type console struct{ *client.Client }
-
-func (c console) Changes(ctx context.Context, topic string, after uint64) ([]*smqpb.LayoutEvent, error) {
-	var events []*smqpb.LayoutEvent
-	before := make(map[smq.SegmentID]bool)
-	// With the version before the first one, which tells what that opened.
-	req := &smqpb.ListVersionsRequest{Topic: topic, After: max(after, 1) - 1}
-	for more := true; more; {
-		var resp *smqpb.ListVersionsResponse
-		err := c.Leader(ctx, func(ctx context.Context, l smqpb.LeaderClient) (err error) {
-			resp, err = l.ListVersions(ctx, req)
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-		for _, v := range resp.GetVersions() {
-			if v.GetVersion() > after {
-				events = append(events, eventOf(resp.GetConfig(), v, opened(v, before)))
-			}
-			clear(before)
-			for _, s := range v.GetSegments() {
-				before[smq.SegmentID(s.GetId())] = true
-			}
-			req.After = v.GetVersion()
-		}
-		more = resp.GetMore() && len(resp.GetVersions()) > 0
-	}
-	return events, nil
-}
-
 // eventOf is a version as it was told when it was written.
 func eventOf(topic *smqpb.TopicConfig, v *smqpb.Layout, opened []*smqpb.Segment) *smqpb.LayoutEvent {
 	return &smqpb.LayoutEvent{
@@ -157,27 +121,4 @@ func eventOf(topic *smqpb.TopicConfig, v *smqpb.Layout, opened []*smqpb.Segment)
 		Sealed: v.GetSealed(), Opened: opened, Reason: v.GetReason(), Loads: v.GetLoads(), PauseMs: v.GetPauseMs(),
 		Leader: v.GetLeader(), Segments: int32(len(v.GetSegments())),
 	}
-}
-
-func (c console) SplitSegment(ctx context.Context, topic string, segment uint64) error {
-	t, err := smq.ParseTopic(topic)
-	if err == nil {
-		_, err = c.Client.SplitSegment(ctx, t, segment, 0)
-	}
-	return err
-}
-
-func (c console) MergeSegments(ctx context.Context, topic string, segments []uint64) error {
-	t, err := smq.ParseTopic(topic)
-	if err == nil {
-		_, err = c.Client.MergeSegments(ctx, t, segments)
-	}
-	return err
-}
-
-func (c console) DrainBroker(ctx context.Context, broker string) error {
-	return c.Leader(ctx, func(ctx context.Context, l smqpb.LeaderClient) error {
-		_, err := l.DrainBroker(ctx, &smqpb.DrainBrokerRequest{Broker: broker})
-		return err
-	})
 }

@@ -3,6 +3,7 @@
 package admin
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -185,13 +186,12 @@ func TestTopReadsChanges(t *testing.T) {
 		{Version: 2, Cause: "split", Segments: segments(2, 3), Sealed: []*smqpb.SealedSegment{{Id: 1}}, Reason: "busy", PauseMs: 9},
 		{Version: 3, Cause: "roll", Segments: segments(2, 4), Sealed: []*smqpb.SealedSegment{{Id: 3}}},
 	}
-	c, err := client.Connect(t.Context(), client.Config{Masters: []string{s.addr}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c := startConsole(t.Context(), func(ctx context.Context) (*client.Client, error) {
+		return client.Connect(ctx, client.Config{Masters: []string{s.addr}})
+	})
+	defer c.close()
 	for after, want := range map[uint64]string{0: "1 create [1] 0ms; 2 split [2 3] 9ms busy; 3 roll [4] 0ms", 1: "2 split [2 3] 9ms busy; 3 roll [4] 0ms", 2: "3 roll [4] 0ms", 3: ""} {
-		events, err := console{c}.Changes(t.Context(), "orders", after)
+		events, err := c.Changes(t.Context(), "orders", after)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -368,6 +368,37 @@ func TestTopIsInterrupted(t *testing.T) {
 	p.press("\x03")
 	if code := p.end(); code != 130 {
 		t.Errorf("code %d", code)
+	}
+}
+
+// The console is there before the cluster is, and can be left.
+func TestTopIsDrawnBeforeItIsConnected(t *testing.T) {
+	p := startOnTerminal(t, "127.0.0.1:1", "top --timeout 5m")
+	p.wait("connecting")
+	p.press("q")
+	if code := p.end(); code != 0 {
+		t.Errorf("code %d", code)
+	}
+	p = startOnTerminal(t, "127.0.0.1:1", "top --timeout 300ms")
+	p.wait("connecting")
+	if code := p.end(); code != cli.ExitUnreachable || !strings.Contains(p.written(), "no master answers at 127.0.0.1:1") {
+		t.Errorf("code %d: %q", code, p.written())
+	}
+}
+
+func TestTopOfNoTopicEnds(t *testing.T) {
+	s := startStub(t)
+	s.answerWatch(func(_ int, send func(*smqpb.WatchUpdate)) error {
+		send(topWorld())
+		<-t.Context().Done()
+		return nil
+	})
+	p := startOnTerminal(t, s.addr, "top nosuch")
+	if code := p.end(); code != cli.ExitNotFound || !strings.Contains(p.written(), "topic nosuch: not found; smq-admin topic list shows those that there are") {
+		t.Errorf("code %d: %q", code, p.written())
+	}
+	if strings.Contains(p.written(), "live") {
+		t.Error("the console was live before")
 	}
 }
 
