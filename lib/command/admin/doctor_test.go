@@ -151,6 +151,15 @@ func TestJudgeAdvisesOnSilence(t *testing.T) {
 	}
 }
 
+// Brokers that are not ready because no master leads are not what is to be mended.
+func TestJudgeSendsToTheMastersFirst(t *testing.T) {
+	x := healthy()
+	x.info.LeadingMaster, x.ready["b1:1"] = "", errors.New("the lease has run out")
+	if f := x.judgeLeader(); f.Status != bad || f.Advice != "see to the masters first" {
+		t.Errorf("%v", f)
+	}
+}
+
 // An unclean seal is found in the newest versions, and in what the leader
 // remembers beyond them; not of a topic that had the name before.
 func TestDoctorFindsUncleanSeals(t *testing.T) {

@@ -106,6 +106,10 @@ func (x examination) judgeLeader() finding {
 	name := fmt.Sprintf("%s at %s", leader.GetBroker(), leader.GetAddress())
 	// What kept the same process from answering as a broker, or from being ready.
 	absent, unready := x.brokers[leader.GetAddress()], x.ready[leader.GetAddress()]
+	advice := "see its log"
+	if x.info.GetLeadingMaster() == "" {
+		advice = "see to the masters first" // without them no lease is renewed
+	}
 	switch {
 	case leader.GetBroker() == "":
 		return finding{check, bad, "no broker leads, so topics cannot be made and segments not moved", "one is named as soon as a broker has joined"}
@@ -121,9 +125,9 @@ func (x examination) judgeLeader() finding {
 	case absent != nil:
 		return finding{check, bad, fmt.Sprintf("the leading broker, %s, does not always answer: %v", name, absent), unanswered(absent, notReached)}
 	case unready != nil:
-		return finding{check, bad, fmt.Sprintf("the leading broker, %s, reads the store, but is not ready: %v", name, unready), "see its log"}
+		return finding{check, bad, fmt.Sprintf("the leading broker, %s, reads the store, but is not ready: %v", name, unready), advice}
 	case x.info.GetLeadingMaster() == "":
-		return finding{check, note, fmt.Sprintf("broker %s led when last there was a majority of the masters; it answers and reads the store", name), "see to the masters first"}
+		return finding{check, note, fmt.Sprintf("broker %s led when last there was a majority of the masters; it answers and reads the store", name), advice}
 	}
 	return finding{check, ok, fmt.Sprintf("broker %s leads, in term %d, and reads the store", name, leader.GetTerm()), ""}
 }
