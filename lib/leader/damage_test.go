@@ -241,3 +241,28 @@ func TestListVersionsWithADamagedOne(t *testing.T) {
 		b.publish("t", 1, "two")
 	})
 }
+
+// A topic that the leader knows goes on when its configuration is damaged, and the
+// next sweep notices: nobody could take the topic over after this leader.
+func TestDamageOfAKnownTopicIsNoticed(t *testing.T) {
+	bubble(t, []string{"a", "b", "c"}, func(b *bed) {
+		_, file, mend := b.wellAndBad(configFile)
+		said := func() string {
+			resp, err := b.leader.ListTopics(b.t.Context(), &smqpb.ListTopicsRequest{})
+			if err != nil || len(resp.GetTopics()) != 3 {
+				b.t.Fatalf("%v, %v", resp, err)
+			}
+			return resp.GetTopics()[1].GetError().GetMessage()
+		}
+		<-time.After(11 * time.Minute)
+		if text := said(); !strings.Contains(text, file) {
+			b.t.Errorf("after a sweep: %q", text)
+		}
+		b.publish("n2/bad", 1, "two")
+		mend()
+		<-time.After(15 * time.Second)
+		if text := said(); text != "" {
+			b.t.Errorf("mended: %q", text)
+		}
+	})
+}

@@ -126,7 +126,11 @@ func (l *Leader) summary(ctx context.Context, name smq.Topic, configOnly bool) (
 		return nil, err
 	}
 	now := t.layout()
-	return &smqpb.TopicSummary{Config: t.config().Proto(), LayoutVersion: now.Version, Segments: int32(len(now.Segments))}, nil
+	s := &smqpb.TopicSummary{Config: t.config().Proto(), LayoutVersion: now.Version, Segments: int32(len(now.Segments))}
+	if d := l.damages()[name]; d != nil { // it was loaded before
+		s.Error = rpc.ErrorInfo(d.err)
+	}
+	return s, nil
 }
 
 // damagedSummary is what can be said of a topic that does not load.

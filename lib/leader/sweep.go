@@ -77,11 +77,10 @@ func (l *Leader) sweep(ctx context.Context) error {
 	return errors.Join(failed, ctx.Err())
 }
 
-// sweepTopic loads the topic, and removes what earlier ones of its name left.
+// sweepTopic loads the topic unless it is known, and removes what earlier ones of
+// its name left.
 func (l *Leader) sweepTopic(ctx context.Context, name smq.Topic) error {
-	if l.known(name) != nil {
-		return nil
-	}
+	known := l.known(name) != nil
 	deletions := l.deletions.Load()
 	// In this order: see catalog.RemoveIncarnation.
 	ids, err := catalog.Incarnations(ctx, l.Store, name)
@@ -112,7 +111,7 @@ func (l *Leader) sweepTopic(ctx context.Context, name smq.Topic) error {
 			return err
 		}
 	}
-	if e.Deleted {
+	if e.Deleted || known {
 		return nil
 	}
 	t, err := l.readLayout(ctx, e.Config)
