@@ -113,7 +113,10 @@ func ended(err error) error {
 
 // Stop ends the leadership: requests under way fail with smq.ErrNotLeader or as
 // their step does. It waits for everything that runs in the background.
-func (l *Leader) Stop() { l.tasks.Stop() }
+func (l *Leader) Stop() {
+	l.tasks.Stop()
+	l.Metrics.clear()
+}
 
 // SetBrokers tells the cluster's present state: every broker, dead ones as
 // such. A broker that is not listed is dead.

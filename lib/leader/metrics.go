@@ -6,6 +6,7 @@ import "github.com/prometheus/client_golang/prometheus"
 type Metrics struct {
 	topics          prometheus.Gauge
 	damaged         prometheus.Gauge
+	orphans         prometheus.Gauge
 	versions        *prometheus.CounterVec
 	planned         *prometheus.CounterVec
 	pauseSeconds    *prometheus.HistogramVec
@@ -20,6 +21,8 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			Name: "smq_leader_topics", Help: "Topics that this broker, as the leader, has loaded."}),
 		damaged: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "smq_leader_damaged_topics", Help: "Topics that this broker, as the leader, cannot load because a file of theirs is damaged."}),
+		orphans: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "smq_leader_orphaned_segments", Help: "Segments whose owner is dead and that have no successor yet."}),
 		unclean: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "smq_leader_unclean_seals_total", Help: "Segments sealed after every replica was lost."}),
 		versions: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -34,7 +37,14 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			Buckets: prometheus.ExponentialBuckets(0.002, 2, 14)}),
 	}
 	if r != nil {
-		r.MustRegister(m.topics, m.damaged, m.versions, m.planned, m.pauseSeconds, m.unclean, m.failoverSeconds)
+		r.MustRegister(m.topics, m.damaged, m.orphans, m.versions, m.planned, m.pauseSeconds, m.unclean, m.failoverSeconds)
 	}
 	return m
+}
+
+// clear takes back what is told of the present: the broker leads no more.
+func (m *Metrics) clear() {
+	for _, g := range []prometheus.Gauge{m.topics, m.damaged, m.orphans} {
+		g.Set(0)
+	}
 }

@@ -157,6 +157,8 @@ type orphan struct {
 // busiest first.
 func (l *Leader) reap(ctx context.Context) error {
 	orphans := l.orphans()
+	defer func() { l.Metrics.orphans.Set(float64(len(l.orphans()))) }()
+	l.Metrics.orphans.Set(float64(len(orphans)))
 	if len(orphans) == 0 || !l.view.takes() || l.leading() != nil {
 		return nil
 	}
