@@ -35,8 +35,10 @@ func (g *gated) shut() {
 func (g *gated) open() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	close(g.gate)
-	g.gate = nil
+	if g.gate != nil {
+		close(g.gate)
+		g.gate = nil
+	}
 }
 
 func (g *gated) Create(ctx context.Context, path string, content []store.Part) error {

@@ -21,6 +21,11 @@ func gatedBed(t *testing.T, brokers ...string) (*bed, map[string]*gated) {
 		gates[name] = &gated{Store: st}
 		return gates[name]
 	}
+	t.Cleanup(func() { // before the brokers are closed: a test that fails must not hang
+		for _, g := range gates {
+			g.open()
+		}
+	})
 	for _, name := range brokers {
 		b.start(name)
 	}
@@ -65,6 +70,8 @@ func TestP1ReplicatedAcksSurviveTheOwner(t *testing.T) {
 	c := b.connect(4)
 	r, w := b.read(c), b.replicated(c, 4)
 	for range 5 {
+		w.send(4)
+		w.flush() // so that the segment is open, which takes the store
 		owner := b.owner(0)
 		if n := len(b.followers(0)); n != 1 {
 			t.Fatalf("the segment has %d followers", n)
