@@ -190,7 +190,10 @@ func (ss *segments) open(ctx context.Context, s *segment) (*seglog.Log, error) {
 	// appended to it.
 	ss.b.opening.failed(err)
 	ss.b.log.Warn("segment cannot be opened, it is to get a successor", "topic", t.Topic.String(), "segment", listed.ID, "err", err)
-	ss.b.reportLater(t, s.key.id, notice{cause: layout.Failover, by: ss.self, emptyHanded: true})
+	// Only if chunk 0 is another writer's this broker can never open the segment. After
+	// any other failure its next attempt may succeed, and take messages in, while the
+	// report is on its way.
+	ss.b.reportLater(t, s.key.id, notice{cause: layout.Failover, by: ss.self, emptyHanded: errors.Is(err, smq.ErrNotOwner)})
 	if errors.Is(err, smq.ErrNotOwner) {
 		err = fmt.Errorf("%w: %v", smq.ErrSegmentSealed, err)
 	}

@@ -112,7 +112,8 @@ type notice struct {
 	by    smq.BrokerID
 	// without (may be nil) are the followers that its owner has to do without.
 	without *without
-	// emptyHanded: the owner, which this broker is, has no log of it any more.
+	// emptyHanded: the owner, which this broker is, has no log of it, and can never
+	// have one again.
 	emptyHanded bool
 }
 

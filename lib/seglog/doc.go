@@ -94,7 +94,8 @@
 //  10. Readers see what is committed only, in order: the extent of a Log grows in
 //     commit, behind the create, and what is in no chunk yet is shown up to
 //     Log.committed, under a valid lease (recent): without one all replicas may
-//     be lost, and the segment sealed without it. A reader is at the end (AtEnd) only when it has passed the
+//     be lost, and the segment sealed without it. A reader is at the end (AtEnd)
+//     only when it has passed the
 //     seal.
 //  11. Every batch that was appended gets exactly one ack: whoever takes it out
 //     of the log under the lock (commit, stop, refuse, takeRepeats) answers it.
@@ -129,11 +130,12 @@
 //  17. Nobody seals such a segment from the store alone unless the leases of the
 //     owner and of every follower have run out; that seal is Unclean. (An owner
 //     whose log has ended without a seal, and says so, has nothing left that its
-//     lease could cover.) But a segment that was never opened holds nothing, as its owner accepts nothing before
-//     chunk 0 is its own: a seal created as chunk 0 proves that, and waits for no
-//     lease. Without its lease an owner commits by the store only and acks no
-//     repeat as Replicated (Log.commits), and a follower seals unasked. Both count
-//     their leases a second short.
+//     lease could cover: it can never open the segment again, as chunk 0 is that
+//     log's.) But a segment that was never opened holds nothing, as its owner
+//     accepts nothing before chunk 0 is its own: a seal created as chunk 0 proves
+//     that, and waits for no lease. Without its lease an owner commits by the store
+//     only and acks no repeat as Replicated (Log.commits), and a follower seals
+//     unasked. Both count their leases a second short.
 //  18. While the oldest batch that is not stored is older than Limits.MaxUnstored
 //     nothing is committed but by the store.
 //
