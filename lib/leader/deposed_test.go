@@ -109,3 +109,40 @@ func TestFailoverIsOvertakenByTheLastLeader(t *testing.T) {
 		b.check("t")
 	})
 }
+
+// past is a store that answers reads of a topic's configuration from the past for
+// as long as it has one.
+type past struct {
+	store.Store
+	config *[]byte
+}
+
+func (p past) Read(ctx context.Context, path string) ([]byte, store.Version, error) {
+	data, v, err := p.Store.Read(ctx, path)
+	if strings.HasSuffix(path, "/topic.json") && *p.config != nil && err == nil {
+		data = *p.config
+	}
+	return data, v, err
+}
+
+// A sweep that reads of the topic before does not remove the one that is served.
+func TestASweepReadsFromThePast(t *testing.T) {
+	bubble(t, []string{"a"}, func(b *bed) {
+		b.create("t", 8)
+		if _, err := b.leader.DeleteTopic(b.t.Context(), &smqpb.DeleteTopicRequest{Topic: "t"}); err != nil {
+			b.t.Fatal(err)
+		}
+		old, _, err := b.st.Read(b.t.Context(), "/topics/default/t/topic.json")
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		var config []byte
+		b.lead(past{b.st.Handle(), &config})
+		b.create("t", 8)
+		b.publish("t", 3, "kept")
+		config = old
+		<-time.After(11 * time.Minute)
+		config = nil
+		b.check("t")
+	})
+}

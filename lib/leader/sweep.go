@@ -80,7 +80,7 @@ func (l *Leader) sweep(ctx context.Context) error {
 // sweepTopic loads the topic unless it is known, and removes what earlier ones of
 // its name left.
 func (l *Leader) sweepTopic(ctx context.Context, name smq.Topic) error {
-	known := l.known(name) != nil
+	t := l.known(name)
 	deletions := l.deletions.Load()
 	// In this order: see catalog.RemoveIncarnation.
 	ids, err := catalog.Incarnations(ctx, l.Store, name)
@@ -100,7 +100,9 @@ func (l *Leader) sweepTopic(ctx context.Context, name smq.Topic) error {
 		return l.judged(name, err)
 	}
 	for _, id := range ids {
-		if id == e.ID && !e.Deleted {
+		// What this leader serves is not removed on the word of one read, which a filer
+		// that has just joined may answer from the past.
+		if id == e.ID && !e.Deleted || t != nil && id == t.ID {
 			continue
 		}
 		old := e.Config
@@ -111,10 +113,10 @@ func (l *Leader) sweepTopic(ctx context.Context, name smq.Topic) error {
 			return err
 		}
 	}
-	if e.Deleted || known {
+	if e.Deleted || t != nil {
 		return nil
 	}
-	t, err := l.readLayout(ctx, e.Config)
+	t, err = l.readLayout(ctx, e.Config)
 	if err == nil && !l.remember(t, deletions) {
 		_, err = l.topic(ctx, name, "")
 	}
