@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -114,13 +115,13 @@ func TestFailoverIsOvertakenByTheLastLeader(t *testing.T) {
 // as long as it has one.
 type past struct {
 	store.Store
-	config *[]byte
+	config *atomic.Pointer[[]byte]
 }
 
 func (p past) Read(ctx context.Context, path string) ([]byte, store.Version, error) {
 	data, v, err := p.Store.Read(ctx, path)
-	if strings.HasSuffix(path, "/topic.json") && *p.config != nil && err == nil {
-		data = *p.config
+	if old := p.config.Load(); strings.HasSuffix(path, "/topic.json") && old != nil && err == nil {
+		data = *old
 	}
 	return data, v, err
 }
@@ -136,13 +137,13 @@ func TestASweepReadsFromThePast(t *testing.T) {
 		if err != nil {
 			b.t.Fatal(err)
 		}
-		var config []byte
+		var config atomic.Pointer[[]byte]
 		b.lead(past{b.st.Handle(), &config})
 		b.create("t", 8)
 		b.publish("t", 3, "kept")
-		config = old
+		config.Store(&old)
 		<-time.After(11 * time.Minute)
-		config = nil
+		config.Store(nil)
 		b.check("t")
 	})
 }
