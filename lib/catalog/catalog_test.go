@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -307,6 +308,40 @@ func TestRemoveIncarnation(t *testing.T) {
 	if ids, err := catalog.Incarnations(ctx, st, first.Topic); err != nil || len(ids) != 1 || ids[0] != second.ID {
 		t.Fatalf("incarnations: %v, %v", ids, err)
 	}
+}
+
+// behind is a store that answers reads of topic.json with what it was.
+type behind struct {
+	store.Store
+	data    []byte
+	version store.Version
+}
+
+func (b behind) Read(ctx context.Context, path string) ([]byte, store.Version, error) {
+	if strings.HasSuffix(path, "/topic.json") {
+		return b.data, b.version, nil
+	}
+	return b.Store.Read(ctx, path)
+}
+
+// A read from the past, when the name was another topic's, removes nothing.
+func TestRemoveIncarnationAfterAReadFromThePast(t *testing.T) {
+	ctx, st := t.Context(), mem.New()
+	first, second := topic("t"), topic("t")
+	wantErr(t, "create", catalog.Create(ctx, st, first), nil)
+	e, err := catalog.Read(ctx, st, first.Topic)
+	wantErr(t, "read", err, nil)
+	wantErr(t, "delete", catalog.Delete(ctx, st, e, 9), nil)
+	data, version, err := st.Read(ctx, "/topics/ns/t/topic.json")
+	wantErr(t, "read", err, nil)
+	past := behind{st, data, version}
+	wantErr(t, "create anew", catalog.Create(ctx, st, second), nil)
+	versions(t, st, second, 3)
+	wantErr(t, "the second", catalog.RemoveIncarnation(ctx, past, second.Topic, second.ID), smq.ErrConflict)
+	if ids, err := catalog.Incarnations(ctx, st, second.Topic); err != nil || len(ids) != 1 {
+		t.Fatalf("incarnations: %v, %v", ids, err)
+	}
+	wantErr(t, "the first, whose end is true for ever", catalog.RemoveIncarnation(ctx, past, first.Topic, first.ID), nil)
 }
 
 func TestForeignFiles(t *testing.T) {

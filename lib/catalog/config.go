@@ -252,6 +252,18 @@ func (e Entry) put(ctx context.Context, st store.Store, isThere func(now Entry) 
 	}
 }
 
+// Confirm proves that e was what topic.json said after the call began, and not the
+// past, which a server that has fallen behind may answer a read with: it puts e where
+// e was read, after which e has to be read anew. smq.ErrConflict when topic.json has
+// changed; any other error proves nothing.
+func (e Entry) Confirm(ctx context.Context, st store.Store) error {
+	// Not by put: it takes in what a read says after an attempt of unknown outcome.
+	if _, err := st.Replace(ctx, configPath(e.Topic), e.encode(), e.version); err != nil {
+		return fmt.Errorf("confirm the configuration of topic %v: %w", e.Topic, err)
+	}
+	return nil
+}
+
 // isThere reports whether the incarnation is there, or deleted, as e wants it;
 // it may have been altered since.
 func (e Entry) isThere(now Entry) bool { return now.ID == e.ID && now.Deleted == e.Deleted }

@@ -96,13 +96,19 @@ func Incarnations(ctx context.Context, st store.Store, topic smq.Topic) ([]smq.T
 // so will never again be, the topic's.
 func RemoveIncarnation(ctx context.Context, st store.Store, topic smq.Topic, id smq.TopicID) error {
 	// An id's folder comes after the configuration that names it. So if that
-	// names another one now, id had its time.
+	// names another one now, id had its time. That an incarnation is deleted stays
+	// true, but that the name is another's was true before id's time as well.
 	e, err := Read(ctx, st, topic)
 	switch {
 	case err != nil && !errors.Is(err, smq.ErrNotFound):
 		return err
 	case err != nil || e.ID == id && !e.Deleted:
 		return fmt.Errorf("remove incarnation %s of topic %v: %w: it may be in use", id, topic, smq.ErrConflict)
+	}
+	if e.ID != id {
+		if err := e.Confirm(ctx, st); err != nil {
+			return fmt.Errorf("remove incarnation %s of topic %v: %w", id, topic, err)
+		}
 	}
 	if err := st.RemoveAll(ctx, seglog.TopicDir(topic, id)); err != nil {
 		return fmt.Errorf("remove incarnation %s of topic %v: %w", id, topic, err)

@@ -99,12 +99,15 @@ func (l *Leader) sweepTopic(ctx context.Context, name smq.Topic) error {
 	if err != nil {
 		return l.judged(name, err)
 	}
-	for _, id := range ids {
-		// What this leader serves is not removed on the word of one read, which a filer
-		// that has just joined may answer from the past.
-		if id == e.ID && !e.Deleted || t != nil && id == t.ID {
-			continue
+	ids = slices.DeleteFunc(ids, func(id smq.TopicID) bool { return id == e.ID && !e.Deleted })
+	if slices.ContainsFunc(ids, func(id smq.TopicID) bool { return id != e.ID }) {
+		// Of the past, e would make the topic that is there now one that had its time,
+		// and its segments would be sealed.
+		if err := e.Confirm(ctx, l.Store); err != nil {
+			return err
 		}
+	}
+	for _, id := range ids {
 		old := e.Config
 		old.ID = id
 		l.Logger.Info("removing what a deleted topic has left", "topic", name.String(), "id", id)
