@@ -127,6 +127,10 @@ func (l *Leader) summary(ctx context.Context, name smq.Topic, configOnly bool) (
 	}
 	now := t.layout()
 	s := &smqpb.TopicSummary{Config: t.config().Proto(), LayoutVersion: now.Version, Segments: int32(len(now.Segments))}
+	if orphans := l.orphansOf(t); len(orphans) > 0 {
+		s.OrphanedSegments = int32(len(orphans))
+		s.OrphanError = rpc.ErrorInfo(t.whyStuck(orphans))
+	}
 	if d := l.damages()[name]; d != nil { // it was loaded before
 		s.Error = rpc.ErrorInfo(d.err)
 	}

@@ -1,13 +1,16 @@
 package leader_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/seaweedmq/smq/lib/leader"
+	"github.com/seaweedmq/smq/lib/rpc"
 	"github.com/seaweedmq/smq/lib/smq"
+	"github.com/seaweedmq/smq/lib/smqpb"
 )
 
 // gauge is the value of a metric.
@@ -52,8 +55,22 @@ func TestMetricsOfTheLeader(t *testing.T) {
 			}
 		}
 		want("a chunk is damaged", 1, 1)
+		list := func() *smqpb.TopicSummary {
+			b.t.Helper()
+			resp, err := l.ListTopics(b.t.Context(), &smqpb.ListTopicsRequest{})
+			if err != nil || len(resp.GetTopics()) != 1 {
+				b.t.Fatalf("topics: %v, %v", resp, err)
+			}
+			return resp.GetTopics()[0]
+		}
+		if s := list(); s.GetOrphanedSegments() != 1 || !errors.Is(rpc.FromErrorInfo(s.GetOrphanError()), smq.ErrCorrupt) {
+			b.t.Errorf("a chunk is damaged: %v", s)
+		}
 		mend()
 		want("it is mended", 1, 0)
+		if s := list(); s.GetOrphanedSegments() != 0 || s.GetOrphanError() != nil {
+			b.t.Errorf("it is mended: %v", s)
+		}
 		l.Stop()
 		want("it leads no more", 0, 0)
 	})

@@ -3,6 +3,7 @@ package leader
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,6 +30,7 @@ type topic struct {
 	idle    chan struct{} // closed when the queue is empty and nothing is written
 	deleted bool          // nothing more is queued, and no segment held
 	held    map[smq.SegmentID]*hold
+	stuck   map[smq.SegmentID]error // see attempted
 }
 
 func newTopic(c catalog.Config, l layout.Layout, tr *traffic) *topic {
@@ -71,6 +73,10 @@ func (t *topic) advance(lay layout.Layout) bool {
 		return false
 	}
 	t.latest = lay
+	maps.DeleteFunc(t.stuck, func(id smq.SegmentID, _ error) bool {
+		_, live := lay.Get(id)
+		return !live
+	})
 	return true
 }
 

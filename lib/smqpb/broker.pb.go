@@ -409,8 +409,12 @@ type TopicSummary struct {
 	LayoutVersion uint64                 `protobuf:"varint,2,opt,name=layout_version,json=layoutVersion,proto3" json:"layout_version,omitempty"`
 	Segments      int32                  `protobuf:"varint,3,opt,name=segments,proto3" json:"segments,omitempty"`
 	Error         *ErrorInfo             `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"` // why it cannot be read: a damaged file of it, by path
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// Segments whose owner is dead and that have no successor yet, and why the last
+	// attempt to give one of them a successor failed.
+	OrphanedSegments int32      `protobuf:"varint,5,opt,name=orphaned_segments,json=orphanedSegments,proto3" json:"orphaned_segments,omitempty"`
+	OrphanError      *ErrorInfo `protobuf:"bytes,6,opt,name=orphan_error,json=orphanError,proto3" json:"orphan_error,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *TopicSummary) Reset() {
@@ -467,6 +471,20 @@ func (x *TopicSummary) GetSegments() int32 {
 func (x *TopicSummary) GetError() *ErrorInfo {
 	if x != nil {
 		return x.Error
+	}
+	return nil
+}
+
+func (x *TopicSummary) GetOrphanedSegments() int32 {
+	if x != nil {
+		return x.OrphanedSegments
+	}
+	return 0
+}
+
+func (x *TopicSummary) GetOrphanError() *ErrorInfo {
+	if x != nil {
+		return x.OrphanError
 	}
 	return nil
 }
@@ -4249,12 +4267,14 @@ const file_smqpb_broker_proto_rawDesc = "" +
 	"\x05after\x18\x02 \x01(\tR\x05after\x12\x14\n" +
 	"\x05limit\x18\x03 \x01(\x05R\x05limit\x12\x1d\n" +
 	"\n" +
-	"names_only\x18\x04 \x01(\bR\tnamesOnly\"\xa7\x01\n" +
+	"names_only\x18\x04 \x01(\bR\tnamesOnly\"\x8a\x02\n" +
 	"\fTopicSummary\x12+\n" +
 	"\x06config\x18\x01 \x01(\v2\x13.smq.v1.TopicConfigR\x06config\x12%\n" +
 	"\x0elayout_version\x18\x02 \x01(\x04R\rlayoutVersion\x12\x1a\n" +
 	"\bsegments\x18\x03 \x01(\x05R\bsegments\x12'\n" +
-	"\x05error\x18\x04 \x01(\v2\x11.smq.v1.ErrorInfoR\x05error\"V\n" +
+	"\x05error\x18\x04 \x01(\v2\x11.smq.v1.ErrorInfoR\x05error\x12+\n" +
+	"\x11orphaned_segments\x18\x05 \x01(\x05R\x10orphanedSegments\x124\n" +
+	"\forphan_error\x18\x06 \x01(\v2\x11.smq.v1.ErrorInfoR\vorphanError\"V\n" +
 	"\x12ListTopicsResponse\x12,\n" +
 	"\x06topics\x18\x01 \x03(\v2\x14.smq.v1.TopicSummaryR\x06topics\x12\x12\n" +
 	"\x04more\x18\x02 \x01(\bR\x04more\",\n" +
@@ -4676,97 +4696,98 @@ var file_smqpb_broker_proto_depIdxs = []int32{
 	67, // 1: smq.v1.CreateTopicResponse.config:type_name -> smq.v1.TopicConfig
 	67, // 2: smq.v1.TopicSummary.config:type_name -> smq.v1.TopicConfig
 	46, // 3: smq.v1.TopicSummary.error:type_name -> smq.v1.ErrorInfo
-	7,  // 4: smq.v1.ListTopicsResponse.topics:type_name -> smq.v1.TopicSummary
-	67, // 5: smq.v1.DescribeTopicResponse.config:type_name -> smq.v1.TopicConfig
-	68, // 6: smq.v1.DescribeTopicResponse.layout:type_name -> smq.v1.Layout
-	67, // 7: smq.v1.LookupResponse.config:type_name -> smq.v1.TopicConfig
-	68, // 8: smq.v1.LookupResponse.layout:type_name -> smq.v1.Layout
-	14, // 9: smq.v1.ReportSealedRequest.lost:type_name -> smq.v1.LostFollower
-	68, // 10: smq.v1.ReportSealedResponse.layout:type_name -> smq.v1.Layout
-	19, // 11: smq.v1.HandOverRequest.open:type_name -> smq.v1.SegmentRef
-	66, // 12: smq.v1.AlterTopicRequest.scaling:type_name -> smq.v1.Scaling
-	67, // 13: smq.v1.AlterTopicResponse.config:type_name -> smq.v1.TopicConfig
-	68, // 14: smq.v1.SplitSegmentResponse.layout:type_name -> smq.v1.Layout
-	68, // 15: smq.v1.MergeSegmentsResponse.layout:type_name -> smq.v1.Layout
-	67, // 16: smq.v1.ListVersionsResponse.config:type_name -> smq.v1.TopicConfig
-	68, // 17: smq.v1.ListVersionsResponse.versions:type_name -> smq.v1.Layout
-	29, // 18: smq.v1.ListVersionsResponse.damaged:type_name -> smq.v1.DamagedVersion
-	46, // 19: smq.v1.DamagedVersion.error:type_name -> smq.v1.ErrorInfo
-	69, // 20: smq.v1.ReportLoadsRequest.segments:type_name -> smq.v1.SegmentLoad
-	70, // 21: smq.v1.WatchUpdate.cluster:type_name -> smq.v1.ClusterInfo
-	34, // 22: smq.v1.WatchUpdate.topics:type_name -> smq.v1.TopicStatus
-	35, // 23: smq.v1.WatchUpdate.detail:type_name -> smq.v1.TopicDetail
-	36, // 24: smq.v1.WatchUpdate.events:type_name -> smq.v1.LayoutEvent
-	46, // 25: smq.v1.TopicStatus.error:type_name -> smq.v1.ErrorInfo
-	67, // 26: smq.v1.TopicDetail.config:type_name -> smq.v1.TopicConfig
-	68, // 27: smq.v1.TopicDetail.layout:type_name -> smq.v1.Layout
-	69, // 28: smq.v1.TopicDetail.loads:type_name -> smq.v1.SegmentLoad
-	66, // 29: smq.v1.TopicDetail.scaling:type_name -> smq.v1.Scaling
-	46, // 30: smq.v1.TopicDetail.error:type_name -> smq.v1.ErrorInfo
-	71, // 31: smq.v1.LayoutEvent.sealed:type_name -> smq.v1.SealedSegment
-	72, // 32: smq.v1.LayoutEvent.opened:type_name -> smq.v1.Segment
-	69, // 33: smq.v1.LayoutEvent.loads:type_name -> smq.v1.SegmentLoad
-	1,  // 34: smq.v1.OffsetsRequest.kind:type_name -> smq.v1.OffsetsRequest.Kind
-	40, // 35: smq.v1.ListSegmentsResponse.segments:type_name -> smq.v1.SegmentStatus
-	48, // 36: smq.v1.PublishHead.hello:type_name -> smq.v1.PublishHello
-	49, // 37: smq.v1.PublishHead.batches:type_name -> smq.v1.PublishBatch
-	0,  // 38: smq.v1.PublishHello.acks:type_name -> smq.v1.AckLevel
-	51, // 39: smq.v1.PublishAcks.acks:type_name -> smq.v1.PublishAck
-	0,  // 40: smq.v1.PublishAck.level:type_name -> smq.v1.AckLevel
-	46, // 41: smq.v1.PublishAck.error:type_name -> smq.v1.ErrorInfo
-	53, // 42: smq.v1.SubscribeHead.hello:type_name -> smq.v1.SubscribeHello
-	55, // 43: smq.v1.DeliverHead.batches:type_name -> smq.v1.DeliverBatch
-	56, // 44: smq.v1.DeliverHead.ends:type_name -> smq.v1.PartitionEnd
-	46, // 45: smq.v1.PartitionEnd.error:type_name -> smq.v1.ErrorInfo
-	62, // 46: smq.v1.ReplicateHead.hello:type_name -> smq.v1.ReplicateHello
-	63, // 47: smq.v1.ReplicateHead.segments:type_name -> smq.v1.ReplicateSegment
-	65, // 48: smq.v1.ReplicaAcks.acks:type_name -> smq.v1.ReplicaAck
-	46, // 49: smq.v1.ReplicaAck.error:type_name -> smq.v1.ErrorInfo
-	2,  // 50: smq.v1.Leader.CreateTopic:input_type -> smq.v1.CreateTopicRequest
-	4,  // 51: smq.v1.Leader.DeleteTopic:input_type -> smq.v1.DeleteTopicRequest
-	6,  // 52: smq.v1.Leader.ListTopics:input_type -> smq.v1.ListTopicsRequest
-	9,  // 53: smq.v1.Leader.DescribeTopic:input_type -> smq.v1.DescribeTopicRequest
-	11, // 54: smq.v1.Leader.Lookup:input_type -> smq.v1.LookupRequest
-	13, // 55: smq.v1.Leader.ReportSealed:input_type -> smq.v1.ReportSealedRequest
-	16, // 56: smq.v1.Leader.DrainBroker:input_type -> smq.v1.DrainBrokerRequest
-	21, // 57: smq.v1.Leader.AlterTopic:input_type -> smq.v1.AlterTopicRequest
-	23, // 58: smq.v1.Leader.SplitSegment:input_type -> smq.v1.SplitSegmentRequest
-	25, // 59: smq.v1.Leader.MergeSegments:input_type -> smq.v1.MergeSegmentsRequest
-	27, // 60: smq.v1.Leader.ListVersions:input_type -> smq.v1.ListVersionsRequest
-	30, // 61: smq.v1.Leader.ReportLoads:input_type -> smq.v1.ReportLoadsRequest
-	32, // 62: smq.v1.Leader.Watch:input_type -> smq.v1.WatchRequest
-	18, // 63: smq.v1.Leader.HandOver:input_type -> smq.v1.HandOverRequest
-	37, // 64: smq.v1.Broker.Offsets:input_type -> smq.v1.OffsetsRequest
-	39, // 65: smq.v1.Broker.ListSegments:input_type -> smq.v1.ListSegmentsRequest
-	42, // 66: smq.v1.Broker.Drain:input_type -> smq.v1.DrainRequest
-	44, // 67: smq.v1.Broker.SealSegment:input_type -> smq.v1.SealSegmentRequest
-	57, // 68: smq.v1.Broker.FenceReplica:input_type -> smq.v1.FenceReplicaRequest
-	59, // 69: smq.v1.Broker.HeldBatches:input_type -> smq.v1.HeldBatchesRequest
-	3,  // 70: smq.v1.Leader.CreateTopic:output_type -> smq.v1.CreateTopicResponse
-	5,  // 71: smq.v1.Leader.DeleteTopic:output_type -> smq.v1.DeleteTopicResponse
-	8,  // 72: smq.v1.Leader.ListTopics:output_type -> smq.v1.ListTopicsResponse
-	10, // 73: smq.v1.Leader.DescribeTopic:output_type -> smq.v1.DescribeTopicResponse
-	12, // 74: smq.v1.Leader.Lookup:output_type -> smq.v1.LookupResponse
-	15, // 75: smq.v1.Leader.ReportSealed:output_type -> smq.v1.ReportSealedResponse
-	17, // 76: smq.v1.Leader.DrainBroker:output_type -> smq.v1.DrainBrokerResponse
-	22, // 77: smq.v1.Leader.AlterTopic:output_type -> smq.v1.AlterTopicResponse
-	24, // 78: smq.v1.Leader.SplitSegment:output_type -> smq.v1.SplitSegmentResponse
-	26, // 79: smq.v1.Leader.MergeSegments:output_type -> smq.v1.MergeSegmentsResponse
-	28, // 80: smq.v1.Leader.ListVersions:output_type -> smq.v1.ListVersionsResponse
-	31, // 81: smq.v1.Leader.ReportLoads:output_type -> smq.v1.ReportLoadsResponse
-	33, // 82: smq.v1.Leader.Watch:output_type -> smq.v1.WatchUpdate
-	20, // 83: smq.v1.Leader.HandOver:output_type -> smq.v1.HandOverResponse
-	38, // 84: smq.v1.Broker.Offsets:output_type -> smq.v1.OffsetsResponse
-	41, // 85: smq.v1.Broker.ListSegments:output_type -> smq.v1.ListSegmentsResponse
-	43, // 86: smq.v1.Broker.Drain:output_type -> smq.v1.DrainResponse
-	45, // 87: smq.v1.Broker.SealSegment:output_type -> smq.v1.SealSegmentResponse
-	58, // 88: smq.v1.Broker.FenceReplica:output_type -> smq.v1.FenceReplicaResponse
-	60, // 89: smq.v1.Broker.HeldBatches:output_type -> smq.v1.HeldBatchesResponse
-	70, // [70:90] is the sub-list for method output_type
-	50, // [50:70] is the sub-list for method input_type
-	50, // [50:50] is the sub-list for extension type_name
-	50, // [50:50] is the sub-list for extension extendee
-	0,  // [0:50] is the sub-list for field type_name
+	46, // 4: smq.v1.TopicSummary.orphan_error:type_name -> smq.v1.ErrorInfo
+	7,  // 5: smq.v1.ListTopicsResponse.topics:type_name -> smq.v1.TopicSummary
+	67, // 6: smq.v1.DescribeTopicResponse.config:type_name -> smq.v1.TopicConfig
+	68, // 7: smq.v1.DescribeTopicResponse.layout:type_name -> smq.v1.Layout
+	67, // 8: smq.v1.LookupResponse.config:type_name -> smq.v1.TopicConfig
+	68, // 9: smq.v1.LookupResponse.layout:type_name -> smq.v1.Layout
+	14, // 10: smq.v1.ReportSealedRequest.lost:type_name -> smq.v1.LostFollower
+	68, // 11: smq.v1.ReportSealedResponse.layout:type_name -> smq.v1.Layout
+	19, // 12: smq.v1.HandOverRequest.open:type_name -> smq.v1.SegmentRef
+	66, // 13: smq.v1.AlterTopicRequest.scaling:type_name -> smq.v1.Scaling
+	67, // 14: smq.v1.AlterTopicResponse.config:type_name -> smq.v1.TopicConfig
+	68, // 15: smq.v1.SplitSegmentResponse.layout:type_name -> smq.v1.Layout
+	68, // 16: smq.v1.MergeSegmentsResponse.layout:type_name -> smq.v1.Layout
+	67, // 17: smq.v1.ListVersionsResponse.config:type_name -> smq.v1.TopicConfig
+	68, // 18: smq.v1.ListVersionsResponse.versions:type_name -> smq.v1.Layout
+	29, // 19: smq.v1.ListVersionsResponse.damaged:type_name -> smq.v1.DamagedVersion
+	46, // 20: smq.v1.DamagedVersion.error:type_name -> smq.v1.ErrorInfo
+	69, // 21: smq.v1.ReportLoadsRequest.segments:type_name -> smq.v1.SegmentLoad
+	70, // 22: smq.v1.WatchUpdate.cluster:type_name -> smq.v1.ClusterInfo
+	34, // 23: smq.v1.WatchUpdate.topics:type_name -> smq.v1.TopicStatus
+	35, // 24: smq.v1.WatchUpdate.detail:type_name -> smq.v1.TopicDetail
+	36, // 25: smq.v1.WatchUpdate.events:type_name -> smq.v1.LayoutEvent
+	46, // 26: smq.v1.TopicStatus.error:type_name -> smq.v1.ErrorInfo
+	67, // 27: smq.v1.TopicDetail.config:type_name -> smq.v1.TopicConfig
+	68, // 28: smq.v1.TopicDetail.layout:type_name -> smq.v1.Layout
+	69, // 29: smq.v1.TopicDetail.loads:type_name -> smq.v1.SegmentLoad
+	66, // 30: smq.v1.TopicDetail.scaling:type_name -> smq.v1.Scaling
+	46, // 31: smq.v1.TopicDetail.error:type_name -> smq.v1.ErrorInfo
+	71, // 32: smq.v1.LayoutEvent.sealed:type_name -> smq.v1.SealedSegment
+	72, // 33: smq.v1.LayoutEvent.opened:type_name -> smq.v1.Segment
+	69, // 34: smq.v1.LayoutEvent.loads:type_name -> smq.v1.SegmentLoad
+	1,  // 35: smq.v1.OffsetsRequest.kind:type_name -> smq.v1.OffsetsRequest.Kind
+	40, // 36: smq.v1.ListSegmentsResponse.segments:type_name -> smq.v1.SegmentStatus
+	48, // 37: smq.v1.PublishHead.hello:type_name -> smq.v1.PublishHello
+	49, // 38: smq.v1.PublishHead.batches:type_name -> smq.v1.PublishBatch
+	0,  // 39: smq.v1.PublishHello.acks:type_name -> smq.v1.AckLevel
+	51, // 40: smq.v1.PublishAcks.acks:type_name -> smq.v1.PublishAck
+	0,  // 41: smq.v1.PublishAck.level:type_name -> smq.v1.AckLevel
+	46, // 42: smq.v1.PublishAck.error:type_name -> smq.v1.ErrorInfo
+	53, // 43: smq.v1.SubscribeHead.hello:type_name -> smq.v1.SubscribeHello
+	55, // 44: smq.v1.DeliverHead.batches:type_name -> smq.v1.DeliverBatch
+	56, // 45: smq.v1.DeliverHead.ends:type_name -> smq.v1.PartitionEnd
+	46, // 46: smq.v1.PartitionEnd.error:type_name -> smq.v1.ErrorInfo
+	62, // 47: smq.v1.ReplicateHead.hello:type_name -> smq.v1.ReplicateHello
+	63, // 48: smq.v1.ReplicateHead.segments:type_name -> smq.v1.ReplicateSegment
+	65, // 49: smq.v1.ReplicaAcks.acks:type_name -> smq.v1.ReplicaAck
+	46, // 50: smq.v1.ReplicaAck.error:type_name -> smq.v1.ErrorInfo
+	2,  // 51: smq.v1.Leader.CreateTopic:input_type -> smq.v1.CreateTopicRequest
+	4,  // 52: smq.v1.Leader.DeleteTopic:input_type -> smq.v1.DeleteTopicRequest
+	6,  // 53: smq.v1.Leader.ListTopics:input_type -> smq.v1.ListTopicsRequest
+	9,  // 54: smq.v1.Leader.DescribeTopic:input_type -> smq.v1.DescribeTopicRequest
+	11, // 55: smq.v1.Leader.Lookup:input_type -> smq.v1.LookupRequest
+	13, // 56: smq.v1.Leader.ReportSealed:input_type -> smq.v1.ReportSealedRequest
+	16, // 57: smq.v1.Leader.DrainBroker:input_type -> smq.v1.DrainBrokerRequest
+	21, // 58: smq.v1.Leader.AlterTopic:input_type -> smq.v1.AlterTopicRequest
+	23, // 59: smq.v1.Leader.SplitSegment:input_type -> smq.v1.SplitSegmentRequest
+	25, // 60: smq.v1.Leader.MergeSegments:input_type -> smq.v1.MergeSegmentsRequest
+	27, // 61: smq.v1.Leader.ListVersions:input_type -> smq.v1.ListVersionsRequest
+	30, // 62: smq.v1.Leader.ReportLoads:input_type -> smq.v1.ReportLoadsRequest
+	32, // 63: smq.v1.Leader.Watch:input_type -> smq.v1.WatchRequest
+	18, // 64: smq.v1.Leader.HandOver:input_type -> smq.v1.HandOverRequest
+	37, // 65: smq.v1.Broker.Offsets:input_type -> smq.v1.OffsetsRequest
+	39, // 66: smq.v1.Broker.ListSegments:input_type -> smq.v1.ListSegmentsRequest
+	42, // 67: smq.v1.Broker.Drain:input_type -> smq.v1.DrainRequest
+	44, // 68: smq.v1.Broker.SealSegment:input_type -> smq.v1.SealSegmentRequest
+	57, // 69: smq.v1.Broker.FenceReplica:input_type -> smq.v1.FenceReplicaRequest
+	59, // 70: smq.v1.Broker.HeldBatches:input_type -> smq.v1.HeldBatchesRequest
+	3,  // 71: smq.v1.Leader.CreateTopic:output_type -> smq.v1.CreateTopicResponse
+	5,  // 72: smq.v1.Leader.DeleteTopic:output_type -> smq.v1.DeleteTopicResponse
+	8,  // 73: smq.v1.Leader.ListTopics:output_type -> smq.v1.ListTopicsResponse
+	10, // 74: smq.v1.Leader.DescribeTopic:output_type -> smq.v1.DescribeTopicResponse
+	12, // 75: smq.v1.Leader.Lookup:output_type -> smq.v1.LookupResponse
+	15, // 76: smq.v1.Leader.ReportSealed:output_type -> smq.v1.ReportSealedResponse
+	17, // 77: smq.v1.Leader.DrainBroker:output_type -> smq.v1.DrainBrokerResponse
+	22, // 78: smq.v1.Leader.AlterTopic:output_type -> smq.v1.AlterTopicResponse
+	24, // 79: smq.v1.Leader.SplitSegment:output_type -> smq.v1.SplitSegmentResponse
+	26, // 80: smq.v1.Leader.MergeSegments:output_type -> smq.v1.MergeSegmentsResponse
+	28, // 81: smq.v1.Leader.ListVersions:output_type -> smq.v1.ListVersionsResponse
+	31, // 82: smq.v1.Leader.ReportLoads:output_type -> smq.v1.ReportLoadsResponse
+	33, // 83: smq.v1.Leader.Watch:output_type -> smq.v1.WatchUpdate
+	20, // 84: smq.v1.Leader.HandOver:output_type -> smq.v1.HandOverResponse
+	38, // 85: smq.v1.Broker.Offsets:output_type -> smq.v1.OffsetsResponse
+	41, // 86: smq.v1.Broker.ListSegments:output_type -> smq.v1.ListSegmentsResponse
+	43, // 87: smq.v1.Broker.Drain:output_type -> smq.v1.DrainResponse
+	45, // 88: smq.v1.Broker.SealSegment:output_type -> smq.v1.SealSegmentResponse
+	58, // 89: smq.v1.Broker.FenceReplica:output_type -> smq.v1.FenceReplicaResponse
+	60, // 90: smq.v1.Broker.HeldBatches:output_type -> smq.v1.HeldBatchesResponse
+	71, // [71:91] is the sub-list for method output_type
+	51, // [51:71] is the sub-list for method input_type
+	51, // [51:51] is the sub-list for extension type_name
+	51, // [51:51] is the sub-list for extension extendee
+	0,  // [0:51] is the sub-list for field type_name
 }
 
 func init() { file_smqpb_broker_proto_init() }

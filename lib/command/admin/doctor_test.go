@@ -89,6 +89,14 @@ func TestJudge(t *testing.T) {
 			x.damaged = map[string]string{"t": "/topics/default/t/topic.json: it is corrupt"}
 		},
 			"bad topics: topic t cannot be read: /topics/default/t/topic.json: it is corrupt"},
+		{"segments are stuck", func(x *examination) {
+			x.topics = []*smqpb.TopicSummary{
+				{Config: &smqpb.TopicConfig{Topic: "t"}, OrphanedSegments: 2, OrphanError: &smqpb.ErrorInfo{Message: "chunk 0 is corrupt"}},
+				{Config: &smqpb.TopicConfig{Topic: "u"}, OrphanedSegments: 1},
+			}
+		},
+			"bad topics: topic t: the broker of 2 segments is dead and no other can take over: chunk 0 is corrupt\n" +
+				"note topics: topic u: the broker of 1 segment is dead"},
 		{"nobody leads", func(x *examination) { x.info.Leader = nil }, "bad leader: no broker leads, so topics cannot be made and segments not moved"},
 		{"the leader fails", func(x *examination) { x.leader = gone }, "bad leader: the leading broker, aa at b1:1, cannot list the topics: gone"},
 		{"the leader is deposed", func(x *examination) { x.leader = &rpc.NotLeaderError{} },

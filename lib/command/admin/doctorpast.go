@@ -107,15 +107,6 @@ func (x *examination) addSeals(topic, id string, ms int64, sealed []*smqpb.Seale
 	}
 }
 
-func (x examination) judgeTopics() []finding {
-	var found []finding
-	for _, topic := range sortedKeys(x.damaged) {
-		found = append(found, finding{"topics", bad, "topic " + topic + " cannot be read: " + x.damaged[topic],
-			"restore the file, for instance from a backup; until then nobody takes the topic's segments over when their broker goes"})
-	}
-	return found
-}
-
 // judgeSeals says of which topics messages may have been lost.
 func (x examination) judgeSeals() []finding {
 	const check = "history"
