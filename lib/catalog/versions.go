@@ -82,13 +82,21 @@ func Versions(ctx context.Context, st store.Store, topic smq.Topic, id smq.Topic
 		return Page{}, err
 	}
 	n := min(last-newerThan, uint64(max(limit, 0)))
-	page := Page{More: newerThan+n < last}
-	for i, v := range readVersions(ctx, st, topic, id, newerThan+1, int(n)) {
+	page, err := ReadVersions(ctx, st, topic, id, newerThan+1, int(n))
+	page.More = err == nil && newerThan+n < last
+	return page, err
+}
+
+// ReadVersions reads n versions from first on, which have to be there. Those that are
+// damaged are told apart.
+func ReadVersions(ctx context.Context, st store.Store, topic smq.Topic, id smq.TopicID, first uint64, n int) (Page, error) {
+	var page Page
+	for i, v := range readVersions(ctx, st, topic, id, first, n) {
 		switch {
 		case v.err == nil:
 			page.Versions = append(page.Versions, v.Layout)
 		case IsDamage(v.err):
-			page.Damaged = append(page.Damaged, DamagedVersion{newerThan + 1 + uint64(i), v.err})
+			page.Damaged = append(page.Damaged, DamagedVersion{first + uint64(i), v.err})
 		default:
 			return Page{}, v.err
 		}

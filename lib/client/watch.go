@@ -21,7 +21,7 @@ import (
 // It survives the leader: whenever the stream ends, lost is told why, once, the
 // leader is looked up again, and what follows is a new snapshot, which begins
 // with an update that says reset. Events are not in snapshots: those that came
-// to pass meanwhile follow, as far as the next leader has them, and none comes
+// to pass meanwhile follow, as far as the next leader finds them, and none comes
 // twice. Only the first stream asks for events since req.EventsSinceMs.
 //
 // update and lost are called by one goroutine, the caller's. While update does

@@ -54,11 +54,14 @@ type watcher struct {
 	begun  time.Time
 
 	// What has been sent.
-	rev      uint64 // everything up to it
-	events   uint64 // of all events
-	started  bool   // a snapshot has been begun
-	complete bool   // and called complete
-	detail   string // id of the topic whose details were sent, or missing with the damage; empty: none
+	rev      uint64            // everything up to it
+	events   uint64            // of all events
+	early    <-chan past       // brings what was before; nil: it has come, or is not asked for
+	before   *past             // has come, and is not sent
+	told     map[string]uint64 // by topic id: the newest version of it
+	started  bool              // a snapshot has been begun
+	complete bool              // and called complete
+	detail   string            // id of the topic whose details were sent, or missing with the damage; empty: none
 	damaged  map[smq.Topic]bool
 	cluster  *smqpb.ClusterInfo
 	sent     time.Time
@@ -68,7 +71,7 @@ type watcher struct {
 const missing = "missing"
 
 func (l *Leader) newWatcher(req *smqpb.WatchRequest, stream grpc.ServerStreamingServer[smqpb.WatchUpdate]) (*watcher, error) {
-	w := &watcher{l: l, req: req, stream: stream, begun: time.Now()}
+	w := &watcher{l: l, req: req, stream: stream, begun: time.Now(), told: make(map[string]uint64)}
 	var err error
 	if ns := req.GetNamespace(); ns != "" {
 		if _, err = smq.ParseTopic(ns + "/x"); err != nil {
@@ -80,8 +83,9 @@ func (l *Leader) newWatcher(req *smqpb.WatchRequest, stream grpc.ServerStreaming
 			return nil, fmt.Errorf("topic %q: %w", name, err)
 		}
 	}
-	if req.GetEventsSinceMs() == 0 {
-		_, w.events = l.hub.since(0)
+	_, now := l.hub.since(0)
+	if req.GetEventsSinceMs() == 0 || !req.GetEvents() {
+		w.events = now
 	}
 	return w, nil
 }
@@ -90,6 +94,16 @@ func (w *watcher) run(ctx context.Context) error {
 	if w.req.GetTopic() != "" {
 		// Perhaps this leader has not met it yet. What does not load is missing.
 		_, _ = w.l.topic(ctx, w.topic, "")
+	}
+	if w.req.GetEvents() && w.req.GetEventsSinceMs() > 0 {
+		early := make(chan past, 1)
+		go func() { early <- w.past(ctx) }()
+		select { // mostly it is there at once, and the snapshot is whole
+		case p := <-early:
+			w.before = &p
+		case <-time.After(watchPause):
+			w.early = early
+		}
 	}
 	ticker := time.NewTicker(watchEvery)
 	defer ticker.Stop()
@@ -102,6 +116,8 @@ func (w *watcher) run(ctx context.Context) error {
 			return err
 		}
 		select {
+		case p := <-w.early:
+			w.early, w.before = nil, &p
 		case <-changed:
 		case <-ticker.C:
 		case <-ctx.Done():
@@ -124,12 +140,13 @@ func (w *watcher) update(ctx context.Context) (changed <-chan struct{}, err erro
 		w.started, w.complete, w.rev, w.detail, w.cluster = true, false, 0, "", nil
 		out.Reset_ = true
 	}
-	w.addEvents(out, events)
+	w.addRemoved(out, events)
+	count = w.addEvents(out, events, count)
 	w.addTopics(out, rev)
 	w.addDetail(out, rev)
 	w.addCluster(ctx, out)
 	w.rev, w.events = rev, count
-	if !w.complete && (w.l.swept.Load() || time.Since(w.begun) >= sweepWait) {
+	if !w.complete && w.early == nil && (w.l.swept.Load() || time.Since(w.begun) >= sweepWait) {
 		w.complete, out.Complete = true, true
 	}
 	return changed, w.send(out)
@@ -140,17 +157,55 @@ func (w *watcher) asksFor(namespace string) bool {
 	return w.req.GetNamespace() == "" || w.req.GetNamespace() == namespace
 }
 
-// addEvents adds what has happened to layouts, and the topics that are gone.
-func (w *watcher) addEvents(out *smqpb.WatchUpdate, events []*smqpb.LayoutEvent) {
-	for _, e := range events {
-		name, err := smq.ParseTopic(e.GetTopic())
-		if err != nil || !w.asksFor(name.Namespace) {
-			continue
+// wants reports whether the event is one that is asked for.
+func (w *watcher) wants(e *smqpb.LayoutEvent) bool {
+	name, err := smq.ParseTopic(e.GetTopic())
+	return err == nil && w.asksFor(name.Namespace) && e.GetCreatedMs() >= w.req.GetEventsSinceMs()
+}
+
+// addEvents adds what has happened to layouts: after what was before, if that is
+// asked for. events are the latest of count; it returns how many there have been.
+func (w *watcher) addEvents(out *smqpb.WatchUpdate, events []*smqpb.LayoutEvent, count uint64) uint64 {
+	if !w.req.GetEvents() || w.early != nil {
+		return count
+	}
+	if w.before != nil {
+		out.Events = w.before.events
+		for _, e := range out.Events {
+			w.note(e)
 		}
-		if w.req.GetEvents() && e.GetCreatedMs() >= w.req.GetEventsSinceMs() {
+		events, count = w.l.hub.since(w.before.count)
+		w.before = nil
+	}
+	for _, e := range events {
+		if w.wants(e) && w.note(e) {
 			out.Events = append(out.Events, e)
 		}
-		if w.req.GetTopics() && e.GetDeleted() && !out.Reset_ && w.l.known(name) == nil {
+	}
+	return count
+}
+
+// note reports whether the event has not been told, and takes note of it. A topic's
+// versions rise.
+func (w *watcher) note(e *smqpb.LayoutEvent) bool {
+	if e.GetDeleted() {
+		delete(w.told, e.GetTopicId())
+		return true
+	}
+	if e.GetVersion() <= w.told[e.GetTopicId()] {
+		return false
+	}
+	w.told[e.GetTopicId()] = e.GetVersion()
+	return true
+}
+
+// addRemoved adds the topics that are gone.
+func (w *watcher) addRemoved(out *smqpb.WatchUpdate, events []*smqpb.LayoutEvent) {
+	if !w.req.GetTopics() || out.Reset_ {
+		return
+	}
+	for _, e := range events {
+		if name, err := smq.ParseTopic(e.GetTopic()); err == nil && w.asksFor(name.Namespace) && e.GetDeleted() && w.l.known(name) == nil {
 			out.RemovedTopics = append(out.RemovedTopics, e.GetTopic())
 		}
 	}

@@ -1872,7 +1872,8 @@ type WatchRequest struct {
 	Topic   string                 `protobuf:"bytes,3,opt,name=topic,proto3" json:"topic,omitempty"`      // this topic in full: its layout and the load of each partition
 	Events  bool                   `protobuf:"varint,4,opt,name=events,proto3" json:"events,omitempty"`   // layout versions of all topics as they are written
 	// Events this far back first, by the leader's clock, in ms since 1970; 0: only
-	// new ones. A leader keeps the latest of them only.
+	// new ones. Of those under earlier leaders the latest 1,000 are told, and none of
+	// topics that are deleted since.
 	EventsSinceMs int64  `protobuf:"varint,5,opt,name=events_since_ms,json=eventsSinceMs,proto3" json:"events_since_ms,omitempty"`
 	Namespace     string `protobuf:"bytes,6,opt,name=namespace,proto3" json:"namespace,omitempty"` // topics and events of this one only; empty: all
 	unknownFields protoimpl.UnknownFields

@@ -23,8 +23,9 @@ func newEvents(e *cli.Env) *cobra.Command {
 		Use:   "events [TOPIC…]",
 		Short: "Show changes of topics' layouts as they happen",
 		Long: `Show changes of the layouts of the TOPICs, or of all topics, a line each: splits,
-merges, failovers and all others. The leading broker keeps the latest ones only; a
-topic's whole history is in smq-admin topic history.
+merges, failovers and all others. Of what came to pass before the present leading broker
+began, these are the latest 1,000, and none of topics that are deleted since; a topic's
+whole history is in smq-admin topic history.
 
 With -f this goes on, also when another broker takes the lead, until it is interrupted;
 it begins with what --since asks for, or with what comes next. Without -f it shows what

@@ -51,7 +51,7 @@ type topView struct {
 	Cluster statusView     `json:"cluster"`
 	Brokers []brokerView   `json:"brokers"`
 	Topics  []topTopicView `json:"topics"` // the busiest first
-	Events  []changeView   `json:"events"` // the latest that the leading broker keeps, oldest first
+	Events  []changeView   `json:"events"` // the latest, oldest first
 }
 
 // topTopicView is a topic and its traffic.
