@@ -41,8 +41,9 @@ type bed struct {
 	wait   time.Duration                                 // BufferWait
 	wrap   func(name string, st store.Store) store.Store // around each broker's handle; nil: none
 
-	loads    chan *smqpb.ReportLoadsRequest // what the leader is told, if the test hears it
-	replicas int32                          // of the topic that connect makes; 0: the default
+	loads    chan *smqpb.ReportLoadsRequest  // what the leader is told, if the test hears it
+	sealed   chan *smqpb.ReportSealedRequest // the same
+	replicas int32                           // of the topic that connect makes; 0: the default
 
 	mu        sync.Mutex
 	listeners map[string]*bufconn.Listener
@@ -150,19 +151,27 @@ func (b *bed) lead(o broker.LeadOptions) broker.Leading {
 	l := leader.Start(leader.Config{
 		Store: o.Store, Self: o.Self, Term: o.Term, Brokers: o.Brokers, Peer: o.Peer, Logger: o.Logger,
 	})
-	if b.loads == nil {
-		return l
-	}
-	return told{Leading: l, loads: b.loads}
+	return told{Leading: l, loads: b.loads, sealed: b.sealed}
 }
 
-// told is a leader whose reports of loads the test hears.
+// told is a leader whose reports the test hears: those of loads instead of it.
 type told struct {
 	broker.Leading
-	loads chan<- *smqpb.ReportLoadsRequest
+	loads  chan<- *smqpb.ReportLoadsRequest
+	sealed chan<- *smqpb.ReportSealedRequest
+}
+
+func (l told) ReportSealed(ctx context.Context, r *smqpb.ReportSealedRequest) (*smqpb.ReportSealedResponse, error) {
+	if l.sealed != nil {
+		l.sealed <- r
+	}
+	return l.Leading.ReportSealed(ctx, r)
 }
 
 func (l told) ReportLoads(ctx context.Context, r *smqpb.ReportLoadsRequest) (*smqpb.ReportLoadsResponse, error) {
+	if l.loads == nil {
+		return l.Leading.ReportLoads(ctx, r)
+	}
 	select {
 	case l.loads <- r:
 		return &smqpb.ReportLoadsResponse{}, nil

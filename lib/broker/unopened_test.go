@@ -3,13 +3,17 @@ package broker_test
 import (
 	"context"
 	"fmt"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/seaweedmq/smq/lib/catalog"
 	"github.com/seaweedmq/smq/lib/client"
 	"github.com/seaweedmq/smq/lib/layout"
+	"github.com/seaweedmq/smq/lib/seglog"
 	"github.com/seaweedmq/smq/lib/smq"
 	"github.com/seaweedmq/smq/lib/smqpb"
+	"github.com/seaweedmq/smq/lib/store"
 )
 
 // split has the leader split the first partition's segment.
@@ -117,5 +121,60 @@ func (b *bed) wantHandedOver(topics []smq.Topic) {
 		if s := page.Versions[len(page.Versions)-1].Segments[0]; s.Owner.Address == "a:7310" {
 			b.t.Errorf("segment %d of %s is left to the broker that has left", s.ID, topic)
 		}
+	}
+}
+
+// refusing is a store that refuses to create the first file of a segment.
+type refusing struct {
+	store.Store
+	done atomic.Bool
+}
+
+func (r *refusing) Create(ctx context.Context, path string, content []store.Part) error {
+	if strings.Contains(path, "/segments/") && !r.done.Swap(true) {
+		return smq.ErrUnavailable
+	}
+	return r.Store.Create(ctx, path, content)
+}
+
+// What a broker says of a segment that it cannot open: that it never will have anything
+// of it only when that is so for good. After a store's failure its next attempt
+// succeeds, and what it takes in then must not be sealed away.
+func TestReportsOfSegmentsThatCannotBeOpened(t *testing.T) {
+	tests := map[string]struct {
+		prepare     func(b *bed)
+		emptyHanded bool
+	}{
+		"the store fails": {func(b *bed) {
+			b.wrap = func(_ string, st store.Store) store.Store { return &refusing{Store: st} }
+		}, false},
+		"another broker has opened it": {func(*bed) {}, true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t)
+			test.prepare(b)
+			b.sealed = make(chan *smqpb.ReportSealedRequest, 10)
+			b.start("a")
+			c := b.connect(4)
+			config, s := b.live(0)
+			if test.emptyHanded {
+				opened, err := seglog.Open(t.Context(), seglog.Config{
+					Store: b.st.Handle(), Broker: "00000000000000bb", Shared: seglog.NewShared(seglog.SharedOptions{}),
+					Ident: seglog.Ident{Topic: topicT, TopicID: smq.TopicID(config.GetTopicId()), Segment: smq.SegmentID(s.GetId()), Range: smq.Range{Lo: s.GetLo(), Hi: s.GetHi()}},
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				opened.Close()
+			}
+			w := b.write(c, 4)
+			w.send(20)
+			if r := <-b.sealed; r.GetSegment() != s.GetId() || r.GetCause() != string(layout.Failover) || r.GetEmptyHanded() != test.emptyHanded {
+				t.Errorf("the leader is told %v", r)
+			}
+			w.flush()
+			b.read(c).check(w)
+		})
 	}
 }
