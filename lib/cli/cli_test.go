@@ -46,6 +46,9 @@ func (h *harness) tree(e *Env) *cobra.Command {
 	things := &cobra.Command{Use: "thing"}
 	makeIt := &cobra.Command{Use: "make NAME", Args: Args("NAME"), RunE: func(*cobra.Command, []string) error { return h.run(e) }}
 	makeIt.Flags().IntVar(&h.partitions, "partitions", 64, "how many")
+	makeIt.Flags().String("kind", "", "of which kind")
+	makeIt.Flags().String("note", "", "what to note")
+	MayBeEmpty(makeIt.Flags(), "note")
 	makeIt.Flags().StringArrayVar(&h.tags, "tag", nil, "tags")
 	e.AddOutputFlag(makeIt)
 	things.AddCommand(makeIt)
@@ -70,6 +73,33 @@ func (h *harness) writeConfig(t *testing.T, text string) {
 	}
 }
 
+// words are the words of a command line; '' is an empty one.
+func words(line string) []string {
+	all := strings.Fields(line)
+	for i := range all {
+		all[i] = strings.ReplaceAll(all[i], "''", "")
+	}
+	return all
+}
+
+func TestEmptyValuesOfFlags(t *testing.T) {
+	for line, want := range map[string]int{"thing make a --note ''": ExitDone, "thing make a --kind ''": ExitUsage, "thing make a --kind x": ExitDone} {
+		h := newHarness(t)
+		if code := h.call(words(line)...); code != want {
+			t.Errorf("%s: exit code %d, want %d: %s", line, code, want, h.err.String())
+		}
+	}
+	h := newHarness(t)
+	h.vars["SMQ_ADMIN_THING_MAKE_KIND"] = "" // as if it were not there
+	if code := h.call("thing", "make", "a"); code != ExitDone {
+		t.Errorf("empty variable: exit code %d, %s", code, h.err.String())
+	}
+	h.writeConfig(t, "smq-admin: {thing: {make: {kind: ''}}}")
+	if code := h.call("thing", "make", "a"); code != ExitUsage {
+		t.Errorf("empty in the file: exit code %d", code)
+	}
+}
+
 func TestUsageErrors(t *testing.T) {
 	tests := []struct{ args, want string }{
 		{"thnig make", `smq-admin: unknown command "thnig" for smq-admin, did you mean thing?; see smq-admin --help`},
@@ -77,13 +107,17 @@ func TestUsageErrors(t *testing.T) {
 		{"thing qqqq", `smq-admin: unknown command "qqqq" for smq-admin thing; see smq-admin thing --help`},
 		{"thing make", `smq-admin: NAME is missing; see smq-admin thing make --help`},
 		{"thing make a b", `smq-admin: unexpected argument "b"; see smq-admin thing make --help`},
+		{"thing make ''", `smq-admin: NAME is empty; see smq-admin thing make --help`},
+		{"thing make a --kind ''", `smq-admin: --kind is empty: give it a value, or leave it out`},
+		{"thing make a --tag ''", `smq-admin: --tag is empty: give it a value, or leave it out`},
+		{"thing make a --master ''", `smq-admin: --master is empty: give it a value, or leave it out`},
 		{"thing make a --partitoins 3", `smq-admin: unknown flag: --partitoins, did you mean --partitions?; see smq-admin thing make --help`},
 		{"thing make a -o jsno", `smq-admin: --output: format "jsno" is not one of table, json, yaml, plain, name, did you mean json?; see smq-admin thing make --help`},
 		{"thing make a --timeout soon", `smq-admin: --timeout: "soon" is not a duration; write for instance 500ms, 90s, 1h30m or 7d; see smq-admin thing make --help`},
 	}
 	for _, test := range tests {
 		h := newHarness(t)
-		if code := h.call(strings.Fields(test.args)...); code != ExitUsage {
+		if code := h.call(words(test.args)...); code != ExitUsage {
 			t.Errorf("%s: exit code %d, want %d", test.args, code, ExitUsage)
 		}
 		if got := h.err.String(); got != test.want+"\n" || h.out.Len() > 0 {

@@ -91,9 +91,14 @@ func (e *Env) WithTimeout(ctx context.Context) (context.Context, context.CancelF
 
 // Args checks the arguments of a command by the names that its usage gives
 // them: "TOPIC" must be there, "[TOPIC]" may be, and a last "FILE…" or
-// "[FILE…]" repeats.
+// "[FILE…]" repeats. None may be empty.
 func Args(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
+		for i := range args {
+			if args[i] == "" && len(names) > 0 {
+				return fmt.Errorf("%s is empty", strings.Trim(names[min(i, len(names)-1)], "[]…"))
+			}
+		}
 		for i, name := range names {
 			if i >= len(args) && !strings.HasPrefix(name, "[") {
 				return fmt.Errorf("%s is missing", strings.TrimSuffix(name, "…"))

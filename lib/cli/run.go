@@ -72,7 +72,12 @@ func (e *Env) prepare(root *cobra.Command, out io.Writer) {
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(flagError)
-	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return e.Configure(cmd) }
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		if err := e.Configure(cmd); err != nil {
+			return err
+		}
+		return refuseEmpty(cmd)
+	}
 	walk(root, func(cmd *cobra.Command) {
 		styleHelp(cmd)
 		if cmd.Args != nil {

@@ -16,6 +16,7 @@ var units = map[string]float64{
 	"m": 1 << 20, "mib": 1 << 20, "mb": 1e6,
 	"g": 1 << 30, "gib": 1 << 30, "gb": 1e9,
 	"t": 1 << 40, "tib": 1 << 40, "tb": 1e12,
+	"ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30, "ti": 1 << 40, // as Kubernetes writes them
 }
 
 // ParseSize reads a number of bytes: "1048576", "256MB" (10^6), "1MiB" (2^20),
@@ -34,18 +35,19 @@ func ParseSize(s string) (int64, error) {
 	return int64(number * unit), nil
 }
 
-// FormatSize is a number of bytes for people, in steps of 1024.
+// FormatSize is a number of bytes for people, in steps of 1024, as ParseSize reads
+// it.
 func FormatSize(n int64) string {
 	const steps = "KMGTPE"
 	if n < 1<<10 {
-		return fmt.Sprintf("%d B", n)
+		return fmt.Sprintf("%dB", n)
 	}
 	value, step := float64(n)/(1<<10), 0
 	for value >= 1<<10 && step < len(steps)-1 {
 		value /= 1 << 10
 		step++
 	}
-	return fmt.Sprintf("%.1f %ciB", value, steps[step])
+	return shortest(value) + steps[step:step+1] + "iB"
 }
 
 // ParseDuration is time.ParseDuration with days (d) and weeks (w) as leading
@@ -74,6 +76,19 @@ func ParseDuration(s string) (time.Duration, error) {
 		return 0, badDuration(s)
 	}
 	return total + d, nil
+}
+
+// FormatDuration is a duration as time prints it, without the zeros at the end:
+// 2m, not 2m0s.
+func FormatDuration(d time.Duration) string {
+	text := d.String()
+	if whole, ok := strings.CutSuffix(text, "m0s"); ok {
+		text = whole + "m"
+	}
+	if whole, ok := strings.CutSuffix(text, "h0m"); ok {
+		text = whole + "h"
+	}
+	return text
 }
 
 func badDuration(s string) error {
@@ -110,8 +125,8 @@ func (s *Size) Type() string { return "SIZE" }
 // Duration is a flag value that ParseDuration reads.
 type Duration time.Duration
 
-// String is the duration as time prints it.
-func (d *Duration) String() string { return time.Duration(*d).String() }
+// String is the duration as one types it.
+func (d *Duration) String() string { return FormatDuration(time.Duration(*d)) }
 
 // Set reads a duration.
 func (d *Duration) Set(text string) error {

@@ -8,7 +8,7 @@ import (
 func TestParseSize(t *testing.T) {
 	good := map[string]int64{
 		"0": 0, "1048576": 1 << 20, "10B": 10, "256MB": 256e6, "1MiB": 1 << 20, "1k": 1024, "2 GiB": 2 << 30,
-		"1.5G": 3 << 29, "500kb": 500e3, "1T": 1 << 40, "1TB": 1e12,
+		"1.5G": 3 << 29, "500kb": 500e3, "1T": 1 << 40, "1TB": 1e12, "512Mi": 512 << 20, "2Gi": 2 << 30, "38.2MiB": 40055603,
 	}
 	for text, want := range good {
 		if got, err := ParseSize(text); err != nil || got != want {
@@ -32,7 +32,7 @@ func TestSizeFlagPrintsWhatItReads(t *testing.T) {
 }
 
 func TestFormatSize(t *testing.T) {
-	for n, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 1536 << 10: "1.5 MiB", 1 << 62: "4.0 EiB"} {
+	for n, want := range map[int64]string{0: "0B", 1023: "1023B", 1024: "1KiB", 1536 << 10: "1.5MiB", 128 << 20: "128MiB", 1 << 62: "4EiB"} {
 		if got := FormatSize(n); got != want {
 			t.Errorf("FormatSize(%d) = %s, want %s", n, got, want)
 		}
@@ -52,6 +52,20 @@ func TestParseDuration(t *testing.T) {
 	for _, text := range []string{"", "5", "d", "1dd", "-1d", "1d-3h", "999999999w", "106751d24h", "1h1d", "1.5d"} {
 		if got, err := ParseDuration(text); err == nil {
 			t.Errorf("ParseDuration(%q) = %v, want an error", text, got)
+		}
+	}
+}
+
+func TestFormatDuration(t *testing.T) {
+	for want, d := range map[string]time.Duration{
+		"0s": 0, "1.5s": 1500 * time.Millisecond, "10s": 10 * time.Second, "2m": 2 * time.Minute, "1m30s": 90 * time.Second,
+		"1h": time.Hour, "36h": 36 * time.Hour, "1h30m": 90 * time.Minute, "10h0m10s": 10*time.Hour + 10*time.Second, "100ms": 100 * time.Millisecond,
+	} {
+		if got := FormatDuration(d); got != want {
+			t.Errorf("%v is printed as %s, want %s", d, got, want)
+		}
+		if back, err := ParseDuration(want); err != nil || back != d {
+			t.Errorf("%s is read as %v, %v", want, back, err)
 		}
 	}
 }

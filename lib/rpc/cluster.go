@@ -130,7 +130,7 @@ func isFinal(err error) bool {
 		all = attempts{err}
 	}
 	return !slices.ContainsFunc(all, func(err error) bool {
-		return !errors.Is(err, smq.ErrInvalid) && !errors.Is(err, errForeign)
+		return !errors.Is(err, smq.ErrInvalid) && !errors.Is(err, ErrForeign)
 	})
 }
 
@@ -143,8 +143,8 @@ func (c *Cluster) askMaster(ctx context.Context, addr string) (*smqpb.ClusterInf
 	defer cancel()
 	info, err := smqpb.NewMasterClient(conn).Cluster(ctx, &smqpb.ClusterRequest{})
 	switch {
-	case errors.Is(err, errForeign):
-		return nil, &worded{addr + " is not an SMQ master", []error{smq.ErrUnavailable, errForeign}}
+	case errors.Is(err, ErrForeign):
+		return nil, &worded{addr + " is not an SMQ master", []error{smq.ErrUnavailable, ErrForeign}}
 	case err != nil:
 		return nil, &worded{fmt.Sprintf("%s (%v)", addr, err), []error{err}}
 	}

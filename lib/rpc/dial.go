@@ -133,8 +133,8 @@ func (c *Conns) Get(addr string) (*grpc.ClientConn, error) {
 	if conn, ok := c.conns[addr]; ok {
 		return conn, nil
 	}
-	if _, _, err := net.SplitHostPort(addr); err != nil {
-		return nil, fmt.Errorf("%w address %q: %w", smq.ErrInvalid, addr, err)
+	if err := CheckAddress(addr); err != nil {
+		return nil, err
 	}
 	conn, err := dialWatched(addr, c.options, func() { c.quiet.ring(addr) })
 	if err != nil {
@@ -142,6 +142,19 @@ func (c *Conns) Get(addr string) (*grpc.ClientConn, error) {
 	}
 	c.conns[addr] = conn
 	return conn, nil
+}
+
+// CheckAddress refuses what cannot be the address of a server: smq.ErrInvalid.
+func CheckAddress(addr string) error {
+	number := 0
+	_, port, err := net.SplitHostPort(addr)
+	if err == nil {
+		number, err = net.LookupPort("tcp", port)
+	}
+	if err != nil || number == 0 {
+		return fmt.Errorf("%w address %q: it is not HOST:PORT", smq.ErrInvalid, addr)
+	}
+	return nil
 }
 
 // Close closes every connection; calls under way fail, and so does Get. A peer

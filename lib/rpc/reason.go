@@ -35,8 +35,8 @@ var ErrNoBroker error = &worded{
 // comes with an smq.ErrUnavailable.
 var ErrHangs = errors.New("the process hangs")
 
-// errForeign: what answers is no server of SMQ's, or not of the wanted kind.
-var errForeign = errors.New("another kind of server")
+// ErrForeign: what answers is no server of SMQ's, or not of the wanted kind.
+var ErrForeign = errors.New("another kind of server")
 
 // dialError is a failed attempt to connect, in as few words as say why: whoever
 // reports it names the address already.

@@ -57,7 +57,7 @@ func FromStatus(err error) error {
 	case isHang(st):
 		cause = errors.Join(ErrHangs, cause)
 	case isForeign(st):
-		cause = errors.Join(errForeign, cause)
+		cause = errors.Join(ErrForeign, cause)
 	}
 	return &remoteError{text: reason(st), cause: cause}
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/seaweedmq/smq/lib/cli"
 	"github.com/seaweedmq/smq/lib/client"
 	"github.com/seaweedmq/smq/lib/command/connect"
-	"github.com/seaweedmq/smq/lib/command/scaling"
 	"github.com/seaweedmq/smq/lib/record"
 	"github.com/seaweedmq/smq/lib/smq"
 	"github.com/seaweedmq/smq/lib/smqpb"
@@ -69,7 +68,11 @@ type benchFlags struct {
 	output     string
 }
 
-var benchFormats = []string{"table", "json", "csv"}
+var (
+	benchFormats = []string{"table", "json", "csv"}
+	ackLevels    = []string{"stored", "replicated", "default"}
+	codecs       = []string{"none", "gzip", "snappy", "lz4", "zstd"}
+)
 
 // Defaults of the measurements.
 const (
@@ -87,9 +90,9 @@ func (o *benchFlags) topicFlags(cmd *cobra.Command, e *cli.Env) {
 	f.Int32Var(&o.replicas, "replicas", 0, "without --topic, `N` brokers hold what is not stored yet")
 	f.Var(&o.size, "size", fmt.Sprintf("of a message's value, %d bytes at the least", bench.MinSize))
 	f.StringVar(&o.compress, "compress", "none", "`CODEC`: none, gzip, snappy, lz4 or zstd")
-	f.StringVarP(&o.output, "output", "o", o.output, "table, json or csv")
+	f.StringVarP(&o.output, "output", "o", o.output, "`FORMAT`: table, json or csv")
 	connect.CompleteWords(cmd, "output", benchFormats...)
-	connect.CompleteWords(cmd, "compress", "none", "gzip", "snappy", "lz4", "zstd")
+	connect.CompleteWords(cmd, "compress", codecs...)
 	if err := cmd.RegisterFlagCompletionFunc("topic", connect.CompleteTopics(e)); err != nil {
 		panic(err) // the flag does not exist: a mistake in this program
 	}
@@ -139,7 +142,7 @@ func (o *benchFlags) register(cmd *cobra.Command, e *cli.Env) {
 	f.Var(&o.linger, "linger", "how long a message may wait for others to share its batch (with --rate 0s unless given)")
 	f.Var(&o.batch, "batch", "size of a batch, before compression")
 	o.topicFlags(cmd, e)
-	connect.CompleteWords(cmd, "acks", "default", "stored", "replicated")
+	connect.CompleteWords(cmd, "acks", ackLevels...)
 }
 
 // benchPlan is what the flags come to.
@@ -173,8 +176,12 @@ func (o *benchFlags) parse(f *pflag.FlagSet) (p benchPlan, err error) {
 		return p, cli.Usagef("--in-flight %d: the least is 1", o.inFlight)
 	case f.Changed("messages") && o.messages < 1:
 		return p, cli.Usagef("--messages %d: the least is 1", o.messages)
+	case o.size < bench.MinSize || o.size > smq.MaxMessageSize:
+		return p, cli.Usagef("--size %v: use %s to %s", &o.size, cli.FormatSize(bench.MinSize), cli.FormatSize(smq.MaxMessageSize))
+	case o.producers < 1:
+		return p, cli.Usagef("--producers %d: the least is 1", o.producers)
 	case o.batch < 1 || o.batch > smq.MaxBatchSize:
-		return p, cli.Usagef("--batch %d: use 1 to %d bytes", int64(o.batch), smq.MaxBatchSize)
+		return p, cli.Usagef("--batch %v: use 1B to %s", &o.batch, cli.FormatSize(smq.MaxBatchSize))
 	}
 	if o.messages > 0 && !f.Changed("duration") {
 		p.options.Duration = 0
@@ -184,10 +191,10 @@ func (o *benchFlags) parse(f *pflag.FlagSet) (p benchPlan, err error) {
 		p.publisher.Linger = client.NoLinger
 	}
 	if p.publisher.Acks, err = client.ParseAckLevel(o.acks); err != nil {
-		return p, err
+		return p, cli.OneOf("ack level", o.acks, ackLevels...)
 	}
 	if p.publisher.Codec, err = record.ParseCodec(o.compress); err != nil {
-		return p, err
+		return p, cli.OneOf("codec", o.compress, codecs...)
 	}
 	return p, p.options.Validate()
 }
@@ -204,7 +211,7 @@ func (o *benchFlags) stages() ([]bench.Stage, error) {
 		if !timed && len(parts) > 1 {
 			return nil, cli.Usagef("--rate %s: %s has no length; write for instance 1MB/s:10s,20MB/s:30s", o.rate, part)
 		}
-		v, err := scaling.ParseSpeed(rate)
+		v, err := cli.ParseRate(rate)
 		if err != nil {
 			return nil, cli.Usagef("--rate %w", err)
 		}
@@ -213,7 +220,7 @@ func (o *benchFlags) stages() ([]bench.Stage, error) {
 			stage.Rate /= float64(max(o.size, 1))
 		}
 		if timed {
-			if stage.For, err = time.ParseDuration(length); err != nil || stage.For <= 0 {
+			if stage.For, err = cli.ParseDuration(length); err != nil || stage.For <= 0 {
 				return nil, cli.Usagef("--rate %s: %q is not a length; write for instance 1MB/s:10s,20MB/s:30s", o.rate, length)
 			}
 		}

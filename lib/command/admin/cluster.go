@@ -92,7 +92,7 @@ func known[T any](v *T, text func(T) string) string {
 
 func rounded(rate float64) string { return fmt.Sprintf("%.0f", rate) }
 
-func bytesOf[T uint64 | float64](n T) string { return cli.FormatSize(int64(n)) }
+func bytesOf(n uint64) string { return cli.FormatSize(int64(n)) }
 
 // warnMasterless says why it is not known how the brokers are, when it is not.
 func warnMasterless(e *cli.Env, info *smqpb.ClusterInfo) {
@@ -114,8 +114,9 @@ var brokerColumns = cli.View[brokerView]{
 		}, Raw: func(b brokerView) []string { return []string{b.State, strconv.FormatBool(b.Leader)} }},
 		{Header: "RACK", Cell: func(b brokerView) string { return orNone(b.Rack) }},
 		{Header: "SEGMENTS", Cell: func(b brokerView) string { return known(b.Segments, number) }, Right: true},
-		{Header: "MESSAGES/S", Cell: func(b brokerView) string { return known(b.MessagesPerSecond, rounded) }, Right: true},
-		{Header: "BYTES/S", Cell: func(b brokerView) string { return known(b.BytesPerSecond, bytesOf) }, Right: true,
+		{Header: "MESSAGES/S", Cell: func(b brokerView) string { return known(b.MessagesPerSecond, cli.FormatMessageRate) }, Right: true,
+			Raw: func(b brokerView) []string { return []string{known(b.MessagesPerSecond, rounded)} }},
+		{Header: "BYTES/S", Cell: func(b brokerView) string { return known(b.BytesPerSecond, cli.FormatByteRate) }, Right: true,
 			Raw: func(b brokerView) []string { return []string{known(b.BytesPerSecond, rounded)} }},
 		{Header: "MEMORY", Cell: func(b brokerView) string {
 			if b.MemoryUsed == nil {

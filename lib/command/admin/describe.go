@@ -58,14 +58,14 @@ func (l *loadView) messages() string {
 	if l == nil {
 		return "-"
 	}
-	return messageRate(l.MessagesPerSecond)
+	return cli.FormatMessageRate(l.MessagesPerSecond)
 }
 
 func (l *loadView) bytes() string {
 	if l == nil {
 		return "-"
 	}
-	return byteRate(l.BytesPerSecond)
+	return cli.FormatByteRate(l.BytesPerSecond)
 }
 
 // raw is a load for programs.

@@ -36,6 +36,11 @@ do about it. Exit code 10 if something is wrong; notes alone are healthy.`,
 		Example: "  smq-admin doctor\n  smq-admin doctor -q && echo healthy\n  smq-admin doctor -o json | jq '.[] | select(.status != \"ok\")'",
 		Args:    cli.Args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			for _, address := range e.Flags.Masters {
+				if err := rpc.CheckAddress(address); err != nil {
+					return err
+				}
+			}
 			ctx, cancel := e.WithTimeout(cmd.Context())
 			defer cancel()
 			found := judge(examine(ctx, e))
@@ -282,7 +287,12 @@ func (x examination) judgeMasters() []finding {
 	var found []finding
 	up := 0
 	for _, address := range sortedKeys(x.masters) {
-		if err := x.masters[address]; err != nil {
+		err := x.masters[address]
+		if errors.Is(err, rpc.ErrForeign) {
+			found = append(found, finding{check, bad, address + " is not an SMQ master", "name the masters that there are with --master"})
+			continue
+		}
+		if err != nil {
 			found = append(found, finding{check, bad, fmt.Sprintf("master %s does not answer: %v", address, err), unanswered(err, "start it, or name the masters that there are with --master")})
 			continue
 		}

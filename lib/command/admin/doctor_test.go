@@ -65,6 +65,7 @@ func TestJudge(t *testing.T) {
 	}{
 		{"nobody answers", func(x *examination) { x.info = nil; x.masters = map[string]error{"m1:1": gone} }, "bad masters: master m1:1 does not answer: gone"},
 		{"a master is down", func(x *examination) { x.masters["m1:1"] = gone }, "bad masters: master m1:1 does not answer: gone"},
+		{"not a master", func(x *examination) { x.masters["m1:1"] = fmt.Errorf("ask: %w", rpc.ErrForeign) }, "bad masters: m1:1 is not an SMQ master"},
 		{"one master", func(x *examination) { x.masters = map[string]error{"m2:1": nil} }, "note masters: there is one master, at m2:1"},
 		{"no majority that knows the brokers", func(x *examination) { x.info.LeadingMaster, x.info.Brokers = "", nil },
 			"bad masters: no master leads: less than a majority of them is there\nnote brokers: without a leading master nobody knows which brokers are there\n" +
@@ -83,7 +84,7 @@ func TestJudge(t *testing.T) {
 			"bad brokers: broker aa at b1:1 is not ready: store: gone\nnote brokers: there is one broker\nbad leader: the leading broker, aa at b1:1, reads the store, but is not ready: store: gone"},
 		{"a broker drains", func(x *examination) { x.info.Brokers[1].Draining = true },
 			"note brokers: broker bb at b2:1 is draining\nnote brokers: there is one broker"},
-		{"memory is short", func(x *examination) { x.info.Brokers[0].Load.MemoryUsed = 95 }, "note memory: broker aa at b1:1 uses 95 B of 100 B"},
+		{"memory is short", func(x *examination) { x.info.Brokers[0].Load.MemoryUsed = 95 }, "note memory: broker aa at b1:1 uses 95B of 100B"},
 		{"two versions", func(x *examination) { x.info.Brokers[1].Version = "v2" }, "note versions: brokers of several versions: v1, v2"},
 		{"a topic is damaged", func(x *examination) {
 			x.damaged = map[string]string{"t": "/topics/default/t/topic.json: it is corrupt"}
@@ -126,6 +127,20 @@ func TestJudge(t *testing.T) {
 		if got := table(judge(x)); got != test.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", test.name, got, test.want)
 		}
+	}
+}
+
+// An address that cannot be one says nothing about the cluster.
+func TestDoctorRefusesAddresses(t *testing.T) {
+	s := startStub(t)
+	for _, address := range []string{"foo", "foo:", "foo:99999", "foo:7300x", s.addr + ",foo"} {
+		stdout, stderr, code := s.run(t, "doctor", "--master", address)
+		if code != cli.ExitUsage || stdout != "" || !strings.HasSuffix(stderr, ": it is not HOST:PORT\n") {
+			t.Errorf("%s: code %d, %s%s", address, code, stdout, stderr)
+		}
+	}
+	if stdout, stderr, code := s.run(t, "doctor", "--master="); code != cli.ExitUsage || stdout != "" {
+		t.Errorf("empty: code %d, %s%s", code, stdout, stderr)
 	}
 }
 

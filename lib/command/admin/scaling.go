@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -136,10 +135,10 @@ func describeScaling(s *smqpb.Scaling) string {
 	}
 	var parts []string
 	if n := s.GetSplitBytesPerSecond(); n > 0 {
-		parts = append(parts, "split above "+byteRate(n))
+		parts = append(parts, "split above "+cli.FormatByteRate(n))
 	}
 	if n := s.GetSplitMessagesPerSecond(); n > 0 {
-		parts = append(parts, "split above "+messageRate(n))
+		parts = append(parts, "split above "+cli.FormatMessageRate(n))
 	}
 	if n := s.GetMinSegments(); n > 0 {
 		parts = append(parts, "at least "+smq.Count(n, "segment"))
@@ -148,7 +147,7 @@ func describeScaling(s *smqpb.Scaling) string {
 		parts = append(parts, "at most "+smq.Count(n, "segment"))
 	}
 	if ms := s.GetCoolDownMs(); ms > 0 {
-		parts = append(parts, fmt.Sprintf("cool-down %v", time.Duration(ms)*time.Millisecond))
+		parts = append(parts, "cool-down "+cli.FormatDuration(time.Duration(ms)*time.Millisecond))
 	}
 	if parts == nil {
 		return mode

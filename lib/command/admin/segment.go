@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 
@@ -60,9 +59,10 @@ var segmentColumns = cli.View[segmentView]{
 			Raw: func(s segmentView) []string { return []string{number(s.Bytes)} }},
 		{Header: "BUFFERED", Cell: func(s segmentView) string { return cli.FormatSize(int64(s.BufferedBytes)) }, Right: true,
 			Raw: func(s segmentView) []string { return []string{number(s.BufferedBytes)} }},
-		{Header: "MESSAGES/S", Cell: func(s segmentView) string { return fmt.Sprintf("%.0f", s.MessagesPerSecond) }, Right: true},
-		{Header: "BYTES/S", Cell: func(s segmentView) string { return cli.FormatSize(int64(s.BytesPerSecond)) }, Right: true,
-			Raw: func(s segmentView) []string { return []string{fmt.Sprintf("%.0f", s.BytesPerSecond)} }},
+		{Header: "MESSAGES/S", Cell: func(s segmentView) string { return cli.FormatMessageRate(s.MessagesPerSecond) }, Right: true,
+			Raw: func(s segmentView) []string { return []string{rounded(s.MessagesPerSecond)} }},
+		{Header: "BYTES/S", Cell: func(s segmentView) string { return cli.FormatByteRate(s.BytesPerSecond) }, Right: true,
+			Raw: func(s segmentView) []string { return []string{rounded(s.BytesPerSecond)} }},
 	},
 }
 

@@ -84,9 +84,9 @@ cluster:        cafe
 leading broker: a:1
 traffic:        41000msg/s 40.1MB/s
 
-BROKER   ADDRESS   STATE        RACK   SEGMENTS   MESSAGES/S    BYTES/S       MEMORY   JOINED
-aa       a:1       ok, leader   r1            3        41000   38.2 MiB   0 B of 0 B   -
-bb       b:1       silent       -             -            -          -            -   -
+BROKER   ADDRESS   STATE        RACK   SEGMENTS   MESSAGES/S    BYTES/S     MEMORY   JOINED
+aa       a:1       ok, leader   r1            3   41000msg/s   40.1MB/s   0B of 0B   -
+bb       b:1       silent       -             -            -          -          -   -
 
 TOPIC    PARTITIONS   SEGMENTS   MESSAGES/S    BYTES/S   VERSION   SCALING
 orders           64          2   41000msg/s   40.1MB/s         4   auto

@@ -247,6 +247,7 @@ when asked for it, or with --confirm.`,
 		ValidArgsFunction: connect.CompleteTopics(e),
 	}
 	cmd.Flags().StringVar(&confirm, "confirm", "", "the `NAME` of the topic once more, instead of being asked for it")
+	cli.MayBeEmpty(cmd.Flags(), "confirm")
 	cmd.Flags().BoolVar(&ifExists, "if-exists", false, "a topic that does not exist is a success")
 	return cmd
 }

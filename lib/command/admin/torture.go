@@ -17,6 +17,7 @@ import (
 
 	"github.com/seaweedmq/smq/lib/cli"
 	"github.com/seaweedmq/smq/lib/client"
+	"github.com/seaweedmq/smq/lib/command/broker"
 	"github.com/seaweedmq/smq/lib/command/connect"
 	"github.com/seaweedmq/smq/lib/command/local"
 	"github.com/seaweedmq/smq/lib/smq"
@@ -31,7 +32,7 @@ type tortureOptions struct {
 	scale                   cli.Duration
 	memory                  cli.Size
 	faults                  []string
-	acks                    string
+	acks, rate              string
 	bin                     string
 	history                 string
 }
@@ -89,20 +90,20 @@ func newTorture(e *cli.Env) *cobra.Command {
 	f.Uint64Var(&o.Seed, "seed", 0, "`NUMBER` that decides the order of faults (default: a random one)")
 	f.StringSliceVar(&o.faults, "faults", familyNames(), "which `KINDS` of faults come")
 	f.Var(&o.every, "every", "how often a fault comes, on average")
-	f.IntVar(&o.AtOnce, "at-once", 2, "how many faults there may be at a time")
-	f.IntVar(&o.Masters, "masters", 3, "how many masters")
-	f.IntVar(&o.Brokers, "brokers", 4, "how many brokers")
-	f.Var(&o.memory, "memory", "of each broker")
+	f.IntVar(&o.AtOnce, "at-once", 2, "at most `N` faults at a time")
+	f.IntVar(&o.Masters, "masters", 3, "`N` masters")
+	f.IntVar(&o.Brokers, "brokers", 4, "`N` brokers")
+	f.Var(&o.memory, "memory", "of each broker, a bound for buffers and cache")
 	f.StringVar(&o.Store, "store", "", "`URL` of the store; a folder of the run's own is made below it (default: a temporary directory)")
 	f.StringVar(&o.Weed, "weed", "", "start a SeaweedFS server as the store, from this `BINARY`")
 	f.StringVar(&o.bin, "bin", "", "`DIR` with the smq-master and smq-broker to torture (default: those in this binary)")
-	f.StringVar(&o.acks, "acks", "both", "what publishers wait for: stored, replicated, default, or both, in turn")
-	f.IntVar(&o.Topics, "topics", 3, "how many topics, besides one that is checked for linearizability")
-	f.Int32Var(&o.Partitions, "partitions", 4, "of each topic")
-	f.Int32Var(&o.Replicas, "replicas", 2, "of each topic: how many brokers hold what is not stored yet")
-	f.IntVar(&o.Publishers, "publishers", 3, "of each topic")
-	f.IntVar(&o.Readers, "readers", 2, "of each topic")
-	f.Float64Var(&o.Rate, "rate", 300, "`MESSAGES` a second, in all")
+	f.StringVar(&o.acks, "acks", "both", "`LEVEL` that publishers ask for: stored, replicated, default, or both, in turn")
+	f.IntVar(&o.Topics, "topics", 3, "`N` topics, besides one that is checked for linearizability")
+	f.Int32Var(&o.Partitions, "partitions", 4, "each topic has `N`")
+	f.Int32Var(&o.Replicas, "replicas", 2, "`N` brokers hold what is not stored yet of each topic")
+	f.IntVar(&o.Publishers, "publishers", 3, "`N` for each topic")
+	f.IntVar(&o.Readers, "readers", 2, "`N` for each topic")
+	f.StringVar(&o.rate, "rate", "300msg/s", "publish at this `RATE`, in messages, in all")
 	f.Var(&o.settle, "settle", "how long everything may take to work again in the end")
 	f.Var(&o.scale, "scale-every", "how often segments are split or merged by hand, besides what they do by themselves; 0: they stay as they are")
 	f.StringVar(&o.Dir, "dir", "", "`DIR` for everything (default: a temporary one)")
@@ -112,6 +113,18 @@ func newTorture(e *cli.Env) *cobra.Command {
 	connect.CompleteWords(cmd, "faults", familyNames()...)
 	connect.CompleteWords(cmd, "acks", "stored", "replicated", "default", "both")
 	return cmd
+}
+
+// parseMessageRate reads a rate that can only be one of messages.
+func parseMessageRate(text string) (perSecond float64, err error) {
+	rate, err := cli.ParseRate(text)
+	switch {
+	case err != nil:
+		return 0, cli.Usagef("--rate %w", err)
+	case rate.Bytes:
+		return 0, cli.Usagef("--rate %s: it has to be in messages, for instance 300msg/s", text)
+	}
+	return rate.PerSecond, nil
 }
 
 func familyNames() []string {
@@ -159,6 +172,12 @@ func (o *tortureOptions) complete(e *cli.Env) (remove func() error, err error) {
 		o.Families = append(o.Families, f)
 	}
 	if o.Acks, err = parseAcks(o.acks); err != nil {
+		return nil, err
+	}
+	if o.Rate, err = parseMessageRate(o.rate); err != nil {
+		return nil, err
+	}
+	if err := broker.CheckMemory(o.memory); err != nil {
 		return nil, err
 	}
 	if o.Command, err = o.command(); err != nil {

@@ -83,6 +83,9 @@ func up(ctx context.Context, e *cli.Env, o *upOptions, policy layout.Policy) err
 	if o.brokers < 1 {
 		return cli.Usagef("--brokers %d: the least is 1", o.brokers)
 	}
+	if err := broker.CheckMemory(o.memory); err != nil {
+		return err
+	}
 	logger, err := e.Logger(slog.LevelWarn)
 	if err != nil {
 		return err

@@ -99,9 +99,17 @@ const (
 // size must fit into its half for buffers several times.
 const minMemory = 128 << 20
 
+// CheckMemory refuses a value of --memory with which a broker cannot work.
+func CheckMemory(memory cli.Size) error {
+	if memory < minMemory {
+		return cli.Usagef("--memory %v: the least is %s", &memory, cli.FormatSize(minMemory))
+	}
+	return nil
+}
+
 func run(ctx context.Context, e *cli.Env, o *options, policy layout.Policy) error {
-	if o.memory < minMemory {
-		return cli.Usagef("--memory %v: the least is %s", &o.memory, cli.FormatSize(minMemory))
+	if err := CheckMemory(o.memory); err != nil {
+		return err
 	}
 	if o.replicas < 1 || o.replicas > catalog.MaxReplicas {
 		return cli.Usagef("--replicas %d: it must be between 1 and %d", o.replicas, catalog.MaxReplicas)

@@ -15,7 +15,7 @@ import (
 // Listen listens on address, host:port; flag is the flag that it came from.
 // Port 0 takes a free one.
 func Listen(flag, address string) (net.Listener, error) {
-	if _, _, err := net.SplitHostPort(address); err != nil {
+	if _, port, err := net.SplitHostPort(address); err != nil || !isPort(port) {
 		return nil, cli.Usagef("--%s %q is not HOST:PORT", flag, address)
 	}
 	l, err := net.Listen("tcp", address)
@@ -26,6 +26,12 @@ func Listen(flag, address string) (net.Listener, error) {
 		return nil, fmt.Errorf("cannot listen on %s (--%s): %w", address, flag, bare(err))
 	}
 	return l, nil
+}
+
+// isPort reports whether there can be such a port: a number, or the name of a service.
+func isPort(port string) bool {
+	_, err := net.LookupPort("tcp", port)
+	return err == nil
 }
 
 // bare takes the operation and address off an error of package net.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -66,12 +65,13 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.Var(&o.batch, "batch", "size of a batch, before compression")
 	f.Var(&o.delivery, "delivery-timeout", "give a message up after this long; 0: never")
 	f.BoolVar(&o.spread, "spread", false, "spread messages without a key over all partitions")
-	f.StringVar(&o.rate, "rate", "", "at most `N/s` messages or SIZE/s, for instance 1000/s or 10MB/s")
+	f.StringVar(&o.rate, "rate", "", "at most this `RATE`, 1000msg/s or 10MB/s")
 	f.BoolVar(&o.create, "create", false, "make the topic if it is not there")
 	f.Int32Var(&o.partitions, "partitions", 0, "with --create, `N` partitions (default 64)")
 	f.StringVar(&o.failedTo, "failed-to", "", "write messages that are not acked to `FILE`, as envelopes (-f json); it must be new or empty")
 	f.BoolVar(&o.tee, "tee", false, "pass the input on to standard output")
 	f.BoolVar(&o.report, "report", false, "write a line of JSON for each ack to standard output")
+	cli.MayBeEmpty(f, "key", "delimiter", "key-delimiter")
 	f.BoolVar(&o.progress, "progress", false, "show progress, also off a terminal (on by default on one)")
 }
 
@@ -127,7 +127,7 @@ func (o *options) check(f *pflag.FlagSet, files int) error {
 	case f.Changed("partitions") && (o.partitions < 1 || o.partitions > smq.MaxPartitions):
 		return cli.Usagef("--partitions %d: a topic has 1 to %d", o.partitions, smq.MaxPartitions)
 	case o.batch < 1 || o.batch > smq.MaxBatchSize:
-		return cli.Usagef("--batch %d: use 1 to %d bytes", int64(o.batch), smq.MaxBatchSize)
+		return cli.Usagef("--batch %v: use 1B to %s", &o.batch, cli.FormatSize(smq.MaxBatchSize))
 	}
 	return nil
 }
@@ -198,20 +198,16 @@ type pace struct {
 	bytes   bool
 }
 
-// parseRate reads N/s or SIZE/s; what has a unit of bytes counts bytes. An
-// empty text is no limit, which is nil.
+// parseRate reads the limit of --rate; without one it is nil.
 func parseRate(text string) (*pace, error) {
 	if text == "" {
 		return nil, nil
 	}
-	number, _ := strings.CutSuffix(text, "/s")
-	if n, err := strconv.ParseFloat(number, 64); err == nil && n > 0 && n < 1e12 {
-		return &pace{limiter: newLimiter(n)}, nil
+	r, err := cli.ParseRate(text)
+	if err != nil {
+		return nil, cli.Usagef("--rate %w", err)
 	}
-	if n, err := cli.ParseSize(number); err == nil && n > 0 {
-		return &pace{limiter: newLimiter(float64(n)), bytes: true}, nil
-	}
-	return nil, cli.Usagef("rate %q: write for instance 1000/s for messages, or 10MB/s", text)
+	return &pace{limiter: newLimiter(r.PerSecond), bytes: r.Bytes}, nil
 }
 
 // checkFailures refuses a file of --failed-to that is an input, or that holds

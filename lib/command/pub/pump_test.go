@@ -558,7 +558,7 @@ func TestClosedTeeIsNotDone(t *testing.T) {
 }
 
 func TestRate(t *testing.T) {
-	for text, want := range map[string]string{"100": "100 1 false", "1000/s": "1000 10 false", "10MB/s": "1e+07 100000 true", "0.5/s": "0.5 1 false", "2KiB": "2048 20 true"} {
+	for text, want := range map[string]string{"1000/s": "1000 10 false", "10MB/s": "1e+07 100000 true", "0.5/s": "0.5 1 false", "2KiB/s": "2048 20 true", "100msg/s": "100 1 false"} {
 		p, err := parseRate(text)
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
@@ -568,7 +568,7 @@ func TestRate(t *testing.T) {
 			t.Errorf("%s: %s, want %s", text, got, want)
 		}
 	}
-	for _, text := range []string{"0", "-1/s", "fast", "/s", "1/h"} {
+	for _, text := range []string{"0", "100", "2KiB", "-1/s", "fast", "/s", "1/h"} {
 		if _, err := parseRate(text); cli.ExitCode(err, nil) != cli.ExitUsage {
 			t.Errorf("%s: %v, want a usage error", text, err)
 		}
@@ -599,13 +599,13 @@ func TestFlagMistakes(t *testing.T) {
 		{"t --tee --report", 2, "use one"},
 		{"t --partitions 3", 2, "--partitions needs --create"},
 		{"t --create --partitions 0", 2, "a topic has 1 to 1000000"},
-		{"t --batch 1GB", 2, "use 1 to"},
+		{"t --batch 1GB", 2, "--batch 1000000000: use 1B to 16.1MiB"},
 		{"t -H x", 2, `header "x" is not NAME=VALUE`},
 		{"t -d \\q", 2, `unknown escape \q`},
 		{"t --delimiter=", 2, "-d is empty"},
 		{"t --acks stord", 2, `ack level "stord" is not one of stored, replicated, default, did you mean stored?`},
 		{"t --compress lz5", 2, "did you mean lz4?"},
-		{"t --rate x", 2, `rate "x"`},
+		{"t --rate x", 2, `--rate "x" is not a rate; write for instance 50000msg/s or 20MB/s`},
 		{"t " + file + ".none", 4, "cannot read " + file + ".none: no such file or directory"},
 		{"t --key-delimiter=", 2, "-K is empty"},
 		{"t -p 1 --spread", 2, "-p and --spread exclude each other"},

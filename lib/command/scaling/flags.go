@@ -95,7 +95,7 @@ func (s *Flags) Parse(f *pflag.FlagSet) (*smqpb.Scaling, error) {
 		return nil, cli.Usagef("--min-segments %d is above --max-segments %d", s.min, s.max)
 	}
 	for _, text := range s.splitAbove {
-		v, err := ParseSpeed(text)
+		v, err := cli.ParseRate(text)
 		if err != nil {
 			return nil, cli.Usagef("--split-above %w", err)
 		}

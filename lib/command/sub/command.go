@@ -83,6 +83,7 @@ func New(e *cli.Env) *cobra.Command {
 	f.StringVarP(&o.partitions, "partitions", "p", "", "only these partitions, a `LIST` such as 0,3-5")
 	f.StringVarP(&o.format, "format", "f", "value", "`FORMAT`: value, raw, length, json, or a template such as '%k %v\\n'")
 	f.StringVarP(&o.delimiter, "delimiter", "d", `\n`, "`TEXT` after each value; escapes \\t \\n \\r \\0 \\xNN")
+	cli.MayBeEmpty(f, "delimiter", "partitions")
 	e.AddMasterFlag(cmd)
 	e.AddTimeoutFlag(cmd, cli.DefaultTimeout, "how long to look for the cluster, the topics and where to start")
 	e.AddCommonFlags(cmd)

@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Rate is so much a second.
+type Rate struct {
+	PerSecond float64
+	Bytes     bool // else messages
+}
+
+// ParseRate reads N/s or Nmsg/s as messages and SIZE/s as bytes; what has a
+// unit of bytes counts bytes.
+func ParseRate(text string) (Rate, error) {
+	number, ok := strings.CutSuffix(strings.TrimSpace(text), "/s")
+	number, messages := strings.CutSuffix(number, "msg")
+	number = strings.TrimSpace(number)
+	if !ok || strings.ContainsAny(number, "xX_") { // of which Go's numbers may be made
+		return Rate{}, badRate(text)
+	}
+	if n, err := strconv.ParseFloat(number, 64); err == nil && n > 0 && n < 1e12 {
+		return Rate{PerSecond: n}, nil
+	}
+	if n, err := ParseSize(number); err == nil && n > 0 && !messages {
+		return Rate{PerSecond: float64(n), Bytes: true}, nil
+	}
+	return Rate{}, badRate(text)
+}
+
+func badRate(text string) error {
+	return fmt.Errorf("%q is not a rate; write for instance 50000msg/s or 20MB/s", text)
+}
+
+// FormatByteRate is a number of bytes a second for people, in steps of 1000 as
+// rates are written.
+func FormatByteRate(perSecond float64) string {
+	const units = "kMGT"
+	if perSecond < 1e3 {
+		return fmt.Sprintf("%.0fB/s", perSecond)
+	}
+	unit := -1
+	for perSecond >= 999.95 && unit < len(units)-1 {
+		perSecond /= 1e3
+		unit++
+	}
+	return shortest(perSecond) + units[unit:unit+1] + "B/s"
+}
+
+// FormatMessageRate is a number of messages a second for people.
+func FormatMessageRate(perSecond float64) string {
+	if perSecond > 0 && perSecond < 10 {
+		return shortest(perSecond) + "msg/s"
+	}
+	return fmt.Sprintf("%.0fmsg/s", perSecond)
+}
+
+// shortest is a number with one digit behind the point, if it is not 0.
+func shortest(n float64) string { return strings.TrimSuffix(fmt.Sprintf("%.1f", n), ".0") }
