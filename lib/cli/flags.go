@@ -58,6 +58,7 @@ func (e *Env) AddTimeoutFlag(cmd *cobra.Command, value time.Duration, usage stri
 // AddLogFlag adds --log-format, for daemons.
 func (e *Env) AddLogFlag(cmd *cobra.Command) {
 	cmd.PersistentFlags().StringVar(&e.Flags.LogFormat, "log-format", "text", "`FORMAT` of logs: text or json")
+	must(cmd.RegisterFlagCompletionFunc("log-format", Words("text", "json")))
 }
 
 // AddOutputFlag adds --output to a command that lists or shows something.
@@ -65,13 +66,6 @@ func (e *Env) AddOutputFlag(cmd *cobra.Command) {
 	e.Flags.Output = FormatTable
 	cmd.Flags().VarP(&e.Flags.Output, "output", "o", "table, json, yaml, plain or name")
 	must(cmd.RegisterFlagCompletionFunc("output", Words(formatNames...)))
-}
-
-// Words completes to fixed words.
-func Words(words ...string) cobra.CompletionFunc {
-	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return words, cobra.ShellCompDirectiveNoFileComp
-	}
 }
 
 // must panics on an error that only a mistake in this program can cause.

@@ -42,19 +42,6 @@ func plainDefault(f *pflag.Flag) {
 	}
 }
 
-// isCompletion reports whether a shell asks for completions.
-func isCompletion(args []string) bool {
-	return len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd)
-}
-
-// unquoteUsages takes the marks around value names off the descriptions of
-// flags: help texts need them, and shells would show them.
-func unquoteUsages(cmd *cobra.Command) {
-	for _, flags := range []*pflag.FlagSet{cmd.Flags(), cmd.PersistentFlags()} {
-		flags.VisitAll(func(f *pflag.Flag) { f.Usage = strings.ReplaceAll(f.Usage, "`", "") })
-	}
-}
-
 // styleHelp makes a command's help look like all others.
 func styleHelp(cmd *cobra.Command) {
 	cmd.Flags().SortFlags = false

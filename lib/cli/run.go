@@ -28,6 +28,7 @@ func (e *Env) Run(ctx context.Context, build func(*Env) *cobra.Command, args []s
 	out := &firstError{w: e.Stdout}
 	e.prepare(root, out)
 	if isCompletion(args) {
+		walk(root, completeNames)
 		walk(root, unquoteUsages)
 	}
 	root.SetArgs(args)

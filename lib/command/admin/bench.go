@@ -93,9 +93,7 @@ func (o *benchFlags) topicFlags(cmd *cobra.Command, e *cli.Env) {
 	f.StringVarP(&o.output, "output", "o", o.output, "`FORMAT`: table, json or csv")
 	connect.CompleteWords(cmd, "output", benchFormats...)
 	connect.CompleteWords(cmd, "compress", codecs...)
-	if err := cmd.RegisterFlagCompletionFunc("topic", connect.CompleteTopics(e)); err != nil {
-		panic(err) // the flag does not exist: a mistake in this program
-	}
+	connect.CompleteFlag(cmd, "topic", connect.CompleteTopics(e))
 }
 
 func newBenchRun(e *cli.Env, test, short, example string) *cobra.Command {

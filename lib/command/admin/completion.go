@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seaweedmq/smq/lib/cli"
+	"github.com/seaweedmq/smq/lib/command/connect"
 )
 
 var binaries = []string{"smq-admin", "smq-pub", "smq-sub", "smq-broker", "smq-master"}
@@ -22,7 +23,7 @@ the package bash-completion, which most systems have installed.`,
   source <(smq-admin completion bash --for smq-pub)
   smq-admin completion fish > ~/.config/fish/completions/smq-admin.fish`,
 		Args:              cli.Args("SHELL"),
-		ValidArgsFunction: cli.Words("bash", "zsh", "fish", "powershell"),
+		ValidArgsFunction: connect.OnlyFirst(cli.Words("bash", "zsh", "fish", "powershell")),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains(binaries, binary) {
 				return cli.OneOf("binary", binary, binaries...)
@@ -45,5 +46,6 @@ the package bash-completion, which most systems have installed.`,
 		},
 	}
 	cmd.Flags().StringVar(&binary, "for", "smq-admin", "the `BINARY`: smq-admin, smq-pub, smq-sub, smq-broker or smq-master")
+	connect.CompleteWords(cmd, "for", binaries...)
 	return cmd
 }

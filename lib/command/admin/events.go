@@ -78,6 +78,7 @@ there is, or what --since asks for, and ends.
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what comes")
 	cmd.Flags().StringVar(&since, "since", "", "begin with `DURATION` ago (1h) or at a time (2026-01-31T15:04)")
 	cmd.Flags().StringVar(&namespace, "namespace", "", "only topics of this `NAMESPACE`")
+	connect.CompleteFlag(cmd, "namespace", connect.CompleteNamespaces(e))
 	e.AddOutputFlag(cmd)
 	return cmd
 }

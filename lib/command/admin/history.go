@@ -43,7 +43,7 @@ and in JSON and YAML is listed with the error; the exit code is 1 then.`,
 				return damageVerdict(e, "version", damaged)
 			})
 		},
-		ValidArgsFunction: connect.CompleteTopics(e),
+		ValidArgsFunction: connect.CompleteTopic(e),
 	}
 	e.AddOutputFlag(cmd)
 	return cmd

@@ -216,7 +216,7 @@ out.`,
 			}
 			return verify(cmd.Context(), e, topic, storeURL)
 		},
-		ValidArgsFunction: connect.CompleteTopics(e),
+		ValidArgsFunction: connect.CompleteTopic(e),
 	}
 	cmd.Flags().StringVar(&storeURL, "store", "", "`URL` of the store, instead of asking the masters for it")
 	e.AddOutputFlag(cmd)

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seaweedmq/smq/lib/cli"
+	"github.com/seaweedmq/smq/lib/command/connect"
 	"github.com/seaweedmq/smq/lib/rpc"
 	"github.com/seaweedmq/smq/lib/smq"
 	"github.com/seaweedmq/smq/lib/smqpb"
@@ -79,6 +80,7 @@ answer. It is also refused when they could lose one now and could not then;
 				return nil
 			})
 		},
+		ValidArgsFunction: connect.CompleteMasters(e),
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "also when no further master could be lost then")
 	return cmd

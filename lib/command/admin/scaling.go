@@ -62,7 +62,7 @@ use; those that have more keep theirs until they are replaced.`,
 	flags.Register(cmd)
 	cmd.Flags().StringSliceVar(&reset, "reset", nil, "set back to the cluster's default what these `FLAGS` set: scaling, split-above, …, replicas, or all")
 	cmd.Flags().Int32Var(&changes.Replicas, "replicas", 0, "`N` brokers hold what is not stored yet, 1 to 5, if so many live")
-	connect.CompleteWords(cmd, "reset", resettable()...)
+	connect.CompleteFlag(cmd, "reset", cli.WordList(resettable()...))
 	return cmd
 }
 

@@ -42,7 +42,7 @@ that --at names, or where the measured load halves.
 				return c.SplitSegment(ctx, topic, segments[0], at)
 			})
 		},
-		ValidArgsFunction: completeTopicThenNothing(e),
+		ValidArgsFunction: connect.CompleteSegments(e, 1),
 	}
 	cmd.Flags().Int32Var(&at, "at", 0, "the first `PARTITION` of the second segment (default: where the load halves)")
 	addReshapeWait(cmd, &wait)
@@ -64,7 +64,7 @@ one. It goes to the broker that takes in most of their traffic.
 				return c.MergeSegments(ctx, topic, segments)
 			})
 		},
-		ValidArgsFunction: completeTopicThenNothing(e),
+		ValidArgsFunction: connect.CompleteSegments(e, 0),
 	}
 	addReshapeWait(cmd, &wait)
 	return cmd
@@ -72,17 +72,6 @@ one. It goes to the broker that takes in most of their traffic.
 
 func addReshapeWait(cmd *cobra.Command, wait *bool) {
 	cmd.Flags().BoolVar(wait, "wait", false, "wait until the successors take messages (at most --timeout, if that is given)")
-}
-
-// completeTopicThenNothing completes the first argument to the names of topics.
-func completeTopicThenNothing(e *cli.Env) cobra.CompletionFunc {
-	complete := connect.CompleteTopics(e)
-	return func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return complete(cmd, args, word)
-	}
 }
 
 // reshape replaces the segments that args name, behind the topic.

@@ -54,7 +54,7 @@ cluster, or of TOPIC.`,
 			}
 			return top(cmd.Context(), e, o)
 		},
-		ValidArgsFunction: completeFirst(connect.CompleteTopics(e)),
+		ValidArgsFunction: connect.CompleteTopic(e),
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.once, "once", false, "print what there is now, and end")
@@ -62,16 +62,6 @@ cluster, or of TOPIC.`,
 	f.BoolVar(&o.ascii, "ascii", false, "draw with plain characters (default where the locale is not UTF-8)")
 	e.AddOutputFlag(cmd)
 	return cmd
-}
-
-// completeFirst completes the first argument only.
-func completeFirst(complete cobra.CompletionFunc) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return complete(cmd, args, prefix)
-	}
 }
 
 // top shows the console until it is quit.

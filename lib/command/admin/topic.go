@@ -127,6 +127,7 @@ with the file, and in JSON and YAML is listed with the error; the exit code is 1
 		},
 	}
 	cmd.Flags().StringVar(&namespace, "namespace", "", "only topics of this `NAMESPACE`")
+	connect.CompleteFlag(cmd, "namespace", connect.CompleteNamespaces(e))
 	e.AddOutputFlag(cmd)
 	return cmd
 }
@@ -182,7 +183,7 @@ func newTopicDescribe(e *cli.Env) *cobra.Command {
 				return describeTopic(ctx, e, c, topic, offsets)
 			})
 		},
-		ValidArgsFunction: connect.CompleteTopics(e),
+		ValidArgsFunction: connect.CompleteTopic(e),
 	}
 	cmd.Flags().BoolVar(&offsets, "offsets", false, "show every partition's offsets and the number of messages")
 	e.AddOutputFlag(cmd)
@@ -244,12 +245,18 @@ when asked for it, or with --confirm.`,
 				return deleteTopic(ctx, e, c, topic, confirm, cmd.Flags().Changed("confirm"), ifExists)
 			})
 		},
-		ValidArgsFunction: connect.CompleteTopics(e),
+		ValidArgsFunction: connect.CompleteTopic(e),
 	}
 	cmd.Flags().StringVar(&confirm, "confirm", "", "the `NAME` of the topic once more, instead of being asked for it")
 	cli.MayBeEmpty(cmd.Flags(), "confirm")
+	connect.CompleteFlag(cmd, "confirm", completeGiven)
 	cmd.Flags().BoolVar(&ifExists, "if-exists", false, "a topic that does not exist is a success")
 	return cmd
+}
+
+// completeGiven completes to what the argument is.
+func completeGiven(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return args[:min(len(args), 1)], cobra.ShellCompDirectiveNoFileComp
 }
 
 func deleteTopic(ctx context.Context, e *cli.Env, c *client.Client, topic smq.Topic, confirm string, confirmed, ifExists bool) error {

@@ -110,7 +110,7 @@ func newTorture(e *cli.Env) *cobra.Command {
 	f.BoolVar(&o.Keep, "keep", false, "keep history, logs and store in any case")
 	f.StringVar(&o.history, "check", "", "only check a history that was kept, `FILE` or -")
 	e.AddOutputFlag(cmd)
-	connect.CompleteWords(cmd, "faults", familyNames()...)
+	connect.CompleteFlag(cmd, "faults", cli.WordList(familyNames()...))
 	connect.CompleteWords(cmd, "acks", "stored", "replicated", "default", "both")
 	return cmd
 }

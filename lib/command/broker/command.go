@@ -15,7 +15,6 @@ import (
 
 	"github.com/seaweedmq/smq/lib/catalog"
 	"github.com/seaweedmq/smq/lib/cli"
-	"github.com/seaweedmq/smq/lib/command/connect"
 	"github.com/seaweedmq/smq/lib/command/daemon"
 	"github.com/seaweedmq/smq/lib/command/node"
 	"github.com/seaweedmq/smq/lib/command/scaling"
@@ -85,7 +84,6 @@ func New(e *cli.Env) *cobra.Command {
 	e.AddTimeoutFlag(cmd, 0, "give up when it is not ready after this long; 0: never")
 	e.AddLogFlag(cmd)
 	e.AddCommonFlags(cmd)
-	connect.CompleteWords(cmd, "log-format", "text", "json")
 	return cmd
 }
 

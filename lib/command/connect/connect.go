@@ -7,9 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"time"
-
-	"github.com/spf13/cobra"
 
 	"github.com/seaweedmq/smq/lib/cli"
 	"github.com/seaweedmq/smq/lib/client"
@@ -51,82 +48,4 @@ func WarnOfPartitions(ctx context.Context, e *cli.Env, c *client.Client, topic s
 	if n := d.GetConfig().GetPartitions(); n != wanted {
 		e.Warnf("topic %s was there already, with %s, not %d", topic, smq.Count(n, "partition"), wanted)
 	}
-}
-
-// completionTimeout bounds how long a shell waits for completions.
-const completionTimeout = 2 * time.Second
-
-// CompleteWords makes a flag complete to fixed words.
-func CompleteWords(cmd *cobra.Command, flag string, words ...string) {
-	if err := cmd.RegisterFlagCompletionFunc(flag, cli.Words(words...)); err != nil {
-		panic(err) // the flag does not exist: a mistake in this program
-	}
-}
-
-// CompleteTopics completes every argument to the names of topics.
-func CompleteTopics(e *cli.Env) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		return ask(cmd, e, topics), cobra.ShellCompDirectiveNoFileComp
-	}
-}
-
-// CompleteFirstTopic completes the first argument to the names of topics, and
-// the others to files.
-func CompleteFirstTopic(e *cli.Env) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveDefault
-		}
-		return ask(cmd, e, topics), cobra.ShellCompDirectiveNoFileComp
-	}
-}
-
-// CompleteBrokers completes the only argument to the ids of brokers.
-func CompleteBrokers(e *cli.Env) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return ask(cmd, e, brokers), cobra.ShellCompDirectiveNoFileComp
-	}
-}
-
-// ask asks the cluster, and offers nothing when it does not answer.
-func ask(cmd *cobra.Command, e *cli.Env, question func(context.Context, *client.Client) []string) []string {
-	if err := e.Configure(cmd); err != nil {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
-	defer cancel()
-	c, err := client.Connect(ctx, client.Config{Masters: e.Flags.Masters})
-	if err != nil {
-		return nil
-	}
-	defer c.Close() // nothing is under way
-	return question(ctx, c)
-}
-
-func topics(ctx context.Context, c *client.Client) []string {
-	var names []string
-	for t, err := range c.ListTopics(ctx, "", client.ListOptions{NamesOnly: true}) {
-		if t == nil {
-			break
-		}
-		if err == nil { // else it is damaged, and of no use
-			names = append(names, t.GetConfig().GetTopic())
-		}
-	}
-	return names
-}
-
-func brokers(ctx context.Context, c *client.Client) []string {
-	info, err := c.Cluster(ctx)
-	if err != nil {
-		return nil
-	}
-	var ids []string
-	for _, b := range info.GetBrokers() {
-		ids = append(ids, b.GetId()+"\t"+b.GetAddress())
-	}
-	return ids
 }
