@@ -105,6 +105,11 @@ func TestUsageErrors(t *testing.T) {
 		{"thnig make", `smq-admin: unknown command "thnig" for smq-admin, did you mean thing?; see smq-admin --help`},
 		{"thing mak x", `smq-admin: unknown command "mak" for smq-admin thing, did you mean make?; see smq-admin thing --help`},
 		{"thing qqqq", `smq-admin: unknown command "qqqq" for smq-admin thing; see smq-admin thing --help`},
+		{"help thnig", `smq-admin: unknown command "thnig" for smq-admin, did you mean thing?; see smq-admin --help`},
+		{"help thing mak", `smq-admin: unknown command "mak" for smq-admin thing, did you mean make?; see smq-admin thing --help`},
+		{"help thing make x", `smq-admin: unknown command "x" for smq-admin thing make; see smq-admin thing make --help`},
+		{"thnig --help", `smq-admin: unknown command "thnig" for smq-admin, did you mean thing?; see smq-admin --help`},
+		{"thing mak x -h", `smq-admin: unknown command "mak" for smq-admin thing, did you mean make?; see smq-admin thing --help`},
 		{"thing make", `smq-admin: NAME is missing; see smq-admin thing make --help`},
 		{"thing make a b", `smq-admin: unexpected argument "b"; see smq-admin thing make --help`},
 		{"thing make ''", `smq-admin: NAME is empty; see smq-admin thing make --help`},
@@ -134,10 +139,12 @@ func TestGroupWithoutCommandShowsUsage(t *testing.T) {
 }
 
 func TestHelpAndVersionAreData(t *testing.T) {
-	for arg, want := range map[string]string{"--help": "Usage:", "--version": "smq-admin "} {
+	for line, want := range map[string]string{
+		"--help": "Usage:", "--version": "smq-admin ", "help": "Usage:", "help thing make": "smq-admin thing make NAME", "thing make a b --help": "smq-admin thing make NAME",
+	} {
 		h := newHarness(t)
-		if code := h.call(arg); code != 0 || h.err.Len() > 0 || !strings.Contains(h.out.String(), want) {
-			t.Errorf("%s: exit code %d, stdout %q, stderr %q", arg, code, h.out.String(), h.err.String())
+		if code := h.call(strings.Fields(line)...); code != 0 || h.err.Len() > 0 || !strings.Contains(h.out.String(), want) {
+			t.Errorf("%s: exit code %d, stdout %q, stderr %q", line, code, h.out.String(), h.err.String())
 		}
 	}
 }

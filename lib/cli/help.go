@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -40,6 +41,50 @@ func plainDefault(f *pflag.Flag) {
 	if shown != "" {
 		f.Usage += " (default " + shown + ")"
 	}
+}
+
+// helpCommand shows the help of a command, as --help behind it does.
+func (e *Env) helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "help [COMMAND…]",
+		Short:   "Show the help of a command",
+		Example: "  " + e.Name + " help",
+		// Help needs no configuration.
+		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			about, err := e.find(cmd.Root(), args)
+			if err != nil {
+				return err
+			}
+			about.InitDefaultHelpFlag()
+			return about.Help()
+		},
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			about, err := e.find(cmd.Root(), args)
+			if err != nil {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			var names []string
+			for _, c := range about.Commands() {
+				if c.IsAvailableCommand() {
+					names = append(names, c.Name()+"\t"+c.Short)
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+}
+
+// find goes down the tree along the names of commands.
+func (e *Env) find(cmd *cobra.Command, names []string) (*cobra.Command, error) {
+	for i, name := range names {
+		at := slices.IndexFunc(cmd.Commands(), func(c *cobra.Command) bool { return c.Name() == name && c.IsAvailableCommand() })
+		if at < 0 {
+			return nil, e.noCommand(cmd, names[i:])
+		}
+		cmd = cmd.Commands()[at]
+	}
+	return cmd, nil
 }
 
 // styleHelp makes a command's help look like all others.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,7 +27,7 @@ func Main(name string, build func(*Env) *cobra.Command) {
 func (e *Env) Run(ctx context.Context, build func(*Env) *cobra.Command, args []string) int {
 	root := build(e)
 	out := &firstError{w: e.Stdout}
-	e.prepare(root, out)
+	mistyped := e.prepare(root, out)
 	if isCompletion(args) {
 		walk(root, completeNames)
 		walk(root, unquoteUsages)
@@ -34,7 +35,7 @@ func (e *Env) Run(ctx context.Context, build func(*Env) *cobra.Command, args []s
 	root.SetArgs(args)
 	err := guard(func() error { return root.ExecuteContext(ctx) })
 	if err == nil {
-		err = out.err
+		err = cmp.Or(*mistyped, out.err)
 	}
 	cause := context.Cause(ctx)
 	code := ExitCode(err, cause)
@@ -62,8 +63,9 @@ func (e *Env) report(err, cause error) string {
 	return errorLine(err)
 }
 
-// prepare gives every command of the tree the common manners.
-func (e *Env) prepare(root *cobra.Command, out io.Writer) {
+// prepare gives every command of the tree the common manners. mistyped is set when
+// help is asked for a command that does not exist.
+func (e *Env) prepare(root *cobra.Command, out io.Writer) (mistyped *error) {
 	root.SilenceErrors = true // Run prints them
 	root.SilenceUsage = true
 	root.SetIn(e.Stdin)
@@ -79,6 +81,10 @@ func (e *Env) prepare(root *cobra.Command, out io.Writer) {
 		}
 		return refuseEmpty(cmd)
 	}
+	if root.HasSubCommands() {
+		root.SetHelpCommand(e.helpCommand())
+		root.InitDefaultHelpCmd()
+	}
 	walk(root, func(cmd *cobra.Command) {
 		styleHelp(cmd)
 		if cmd.Args != nil {
@@ -89,6 +95,16 @@ func (e *Env) prepare(root *cobra.Command, out io.Writer) {
 			cmd.RunE = func(cmd *cobra.Command, args []string) error { return e.noCommand(cmd, args) }
 		}
 	})
+	mistyped = new(error)
+	show := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
+			*mistyped = e.noCommand(cmd, words)
+			return
+		}
+		show(cmd, args)
+	})
+	return mistyped
 }
 
 // firstError keeps the first error of a writer, for those who do not look:
