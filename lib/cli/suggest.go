@@ -14,6 +14,10 @@ import (
 // maxTypos is how many letters a word may differ from the one that was meant.
 const maxTypos = 2
 
+// DidYouMean is ", did you mean X?" for the name nearest to what was typed, and
+// empty when none is near.
+func DidYouMean(typed string, names []string) string { return didYouMean(typed, names, "") }
+
 // didYouMean is ", did you mean X?" for the name nearest to what was typed,
 // and empty when none is near.
 func didYouMean(typed string, names []string, prefix string) string {

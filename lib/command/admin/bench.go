@@ -255,7 +255,7 @@ func withTopic(ctx context.Context, e *cli.Env, c *client.Client, given smq.Topi
 	if given != (smq.Topic{}) {
 		d, err := c.DescribeTopic(looking, given)
 		if err != nil {
-			return connect.NoTopic(err, given)
+			return connect.NoTopic(ctx, c, err, given)
 		}
 		return f(given, d.GetConfig())
 	}
@@ -295,7 +295,7 @@ func benchRun(ctx context.Context, e *cli.Env, c *client.Client, test string, o 
 		}
 		run, result, err := publishTo(ctx, e, c, topic, p, source)
 		if err != nil {
-			return connect.NoTopic(err, topic)
+			return connect.NoTopic(ctx, c, err, topic)
 		}
 		view := viewBench(test, config, p, result)
 		view.Stages = viewStages(p.options.Stages, run.Stages())

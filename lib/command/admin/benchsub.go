@@ -66,7 +66,7 @@ func benchSub(ctx context.Context, e *cli.Env, c *client.Client, o *benchFlags, 
 		}
 		result, err := readWhole(ctx, e, c, topic, most)
 		if err != nil {
-			return connect.NoTopic(err, topic)
+			return connect.NoTopic(ctx, c, err, topic)
 		}
 		if err := printBench(e, o.output, viewBench("sub", config, p, result)); err != nil {
 			return err

@@ -46,8 +46,9 @@ func dialConsole(ctx context.Context, e *cli.Env, topic string) (*client.Client,
 		_, err = c.DescribeTopic(ctx, t)
 	}
 	if errors.Is(err, smq.ErrNotFound) {
+		err = connect.NoTopic(ctx, c, err, t)
 		_ = c.Close() // nothing is under way
-		return nil, connect.NoTopic(err, t)
+		return nil, err
 	}
 	return c, nil
 }

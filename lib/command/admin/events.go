@@ -3,8 +3,10 @@ package admin
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -56,6 +58,7 @@ there is, or what --since asks for, and ends.
 				if follow {
 					ctx, stop := e.WatchOutput(ctx)
 					defer stop()
+					warnOfMissing(ctx, e, c, topics)
 					if err := p.follow(ctx, c, req); context.Cause(ctx) != cli.ErrOutputClosed {
 						return err
 					}
@@ -83,6 +86,18 @@ there is, or what --since asks for, and ends.
 	return cmd
 }
 
+// warnOfMissing says which topics are not there: their names may be mistyped, or they
+// are to be made.
+func warnOfMissing(ctx context.Context, e *cli.Env, c *client.Client, topics []smq.Topic) {
+	ctx, cancel := e.WithTimeout(ctx)
+	defer cancel()
+	for _, topic := range topics {
+		if _, err := c.DescribeTopic(ctx, topic); errors.Is(err, smq.ErrNotFound) {
+			e.Warnf("topic %s: %v%s; waiting for it", topic, smq.ErrNotFound, connect.Meant(ctx, c, topic))
+		}
+	}
+}
+
 // checkTopics looks for the topics of which there are no events: a name may be
 // mistyped.
 func checkTopics(ctx context.Context, c *client.Client, topics []smq.Topic, events []*smqpb.LayoutEvent) error {
@@ -91,11 +106,15 @@ func checkTopics(ctx context.Context, c *client.Client, topics []smq.Topic, even
 			continue
 		}
 		if _, err := c.DescribeTopic(ctx, topic); err != nil {
-			return connect.NoTopic(err, topic)
+			return connect.NoTopic(ctx, c, err, topic)
 		}
 	}
 	return nil
 }
+
+// leastSeconds tells seconds since 1970, of which there are more since 1973, from a
+// duration whose unit was forgotten.
+const leastSeconds = 1e8
 
 // sinceMS is from when on events are asked for, in ms since 1970; 0: only new
 // ones, 1: all that there are.
@@ -110,7 +129,7 @@ func sinceMS(text string, follow bool, now time.Time) (int64, error) {
 		return max(now.Add(-d).UnixMilli(), 1), nil
 	}
 	t, err := cli.ParseTime(text, time.Local)
-	if err != nil {
+	if bare, numErr := strconv.ParseFloat(text, 64); err != nil || numErr == nil && bare > 0 && bare < leastSeconds {
 		return 0, cli.Usagef("--since %q: write a duration, for instance 90s, 1h30m or 7d, or a time, for instance 2026-01-31T15:04", text)
 	}
 	return max(t.UnixMilli(), 1), nil

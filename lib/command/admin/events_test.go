@@ -152,7 +152,7 @@ func TestEventsSince(t *testing.T) {
 		}
 	}
 	s := startStub(t)
-	for _, text := range []string{"yesterday", "-5m"} {
+	for _, text := range []string{"yesterday", "-5m", "5", "90"} {
 		if _, stderr, code := s.run(t, "events", "--since", text); code != cli.ExitUsage || !strings.Contains(stderr, fmt.Sprintf("--since %q", text)) {
 			t.Errorf("code %d, %s", code, stderr)
 		}

@@ -32,7 +32,7 @@ and in JSON and YAML is listed with the error; the exit code is 1 then.`,
 			return withClient(cmd.Context(), e, func(ctx context.Context, c *client.Client) error {
 				changes, damaged, err := history(ctx, c, topic)
 				if err != nil {
-					return connect.NoTopic(err, topic)
+					return connect.NoTopic(ctx, c, err, topic)
 				}
 				if !forPrograms(e) {
 					changes = slices.DeleteFunc(changes, func(c changeView) bool { return c.Error != "" })

@@ -263,7 +263,7 @@ func noLog(ctx context.Context, st store.Store, storeURL string, topic smq.Topic
 	if entries, listErr := st.List(ctx, "/", "", 1); listErr == nil && len(entries) == 0 {
 		return fmt.Errorf("store %s: %w: nothing is stored there; smq-admin master status shows where the cluster stores", storeURL, smq.ErrNotFound)
 	}
-	return connect.NoTopic(err, topic)
+	return connect.NoTopic(ctx, nil, err, topic)
 }
 
 func printVerification(e *cli.Env, view verificationView) error {

@@ -111,7 +111,7 @@ func alterTopics(ctx context.Context, e *cli.Env, c *client.Client, topics []smq
 	for _, topic := range topics {
 		config, err := c.AlterTopic(ctx, topic, changes)
 		if err != nil {
-			return connect.NoTopic(err, topic)
+			return connect.NoTopic(ctx, c, err, topic)
 		}
 		e.Infof("altered topic %s: %s", topic, describeConfig(config))
 	}

@@ -115,7 +115,7 @@ func liveSegments(ctx context.Context, e *cli.Env, c *client.Client, topics []sm
 	for _, topic := range topics {
 		d, err := c.DescribeTopic(ctx, topic)
 		if err != nil {
-			return nil, connect.NoTopic(err, topic)
+			return nil, connect.NoTopic(ctx, c, err, topic)
 		}
 		all = append(all, joinLayout(d, open, info)...)
 	}

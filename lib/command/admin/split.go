@@ -132,7 +132,7 @@ func parseSegments(args []string) ([]uint64, error) {
 func findSegments(ctx context.Context, c *client.Client, topic smq.Topic, ids []uint64) ([]*smqpb.Segment, error) {
 	d, err := c.DescribeTopic(ctx, topic)
 	if err != nil {
-		return nil, connect.NoTopic(err, topic)
+		return nil, connect.NoTopic(ctx, c, err, topic)
 	}
 	var found []*smqpb.Segment
 	for _, id := range ids {

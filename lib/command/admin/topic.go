@@ -193,7 +193,7 @@ func newTopicDescribe(e *cli.Env) *cobra.Command {
 func describeTopic(ctx context.Context, e *cli.Env, c *client.Client, topic smq.Topic, offsets bool) error {
 	d, err := c.DescribeTopic(ctx, topic)
 	if err != nil {
-		return connect.NoTopic(err, topic)
+		return connect.NoTopic(ctx, c, err, topic)
 	}
 	view := viewDescription(d)
 	load, cluster := loads(ctx, e, c, topic)
@@ -268,7 +268,7 @@ func deleteTopic(ctx context.Context, e *cli.Env, c *client.Client, topic smq.To
 		return nil
 	}
 	if err != nil {
-		return connect.NoTopic(err, topic)
+		return connect.NoTopic(ctx, c, err, topic)
 	}
 	if !confirmed {
 		question := fmt.Sprintf("Delete topic %s (%s) with all its messages? Type its name: ", topic, smq.Count(d.GetConfig().GetPartitions(), "partition"))
@@ -282,7 +282,7 @@ func deleteTopic(ctx context.Context, e *cli.Env, c *client.Client, topic smq.To
 	deleting, cancel := e.WithTimeout(ctx)
 	defer cancel()
 	if err := c.DeleteTopic(deleting, topic); err != nil {
-		return connect.NoTopic(err, topic)
+		return connect.NoTopic(ctx, c, err, topic)
 	}
 	e.Infof("deleted topic %s", topic)
 	return nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seaweedmq/smq/lib/cli"
 	"github.com/seaweedmq/smq/lib/client"
+	"github.com/seaweedmq/smq/lib/command/connect"
 	"github.com/seaweedmq/smq/lib/rpc"
 	"github.com/seaweedmq/smq/lib/smq"
 	"github.com/seaweedmq/smq/lib/smqpb"
@@ -39,10 +40,18 @@ func topOnce(ctx context.Context, e *cli.Env, topic string) error {
 		case whole.GetDetail().GetError() != nil:
 			return damageVerdict(e, "topic", []error{rpc.FromErrorInfo(whole.GetDetail().GetError())})
 		case whole.GetDetail() == nil || whole.GetDetail().GetMissing():
-			return fmt.Errorf("topic %s: %w; smq-admin topic list shows those that there are", topic, smq.ErrNotFound)
+			return noTopicShown(ctx, c, topic)
 		}
 		return printTopic(e, whole.GetDetail(), whole.GetCluster())
 	})
+}
+
+func noTopicShown(ctx context.Context, c *client.Client, name string) error {
+	topic, err := smq.ParseTopic(name)
+	if err != nil {
+		return err
+	}
+	return connect.NoTopic(ctx, c, smq.ErrNotFound, topic)
 }
 
 // topView is the cluster at a moment.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/seaweedmq/smq/lib/cli"
 	"github.com/seaweedmq/smq/lib/client"
@@ -29,13 +30,36 @@ func Dial(ctx context.Context, e *cli.Env, logger *slog.Logger) (*client.Client,
 	return c, err
 }
 
-// NoTopic says plainly that topic is not there, if that is what err says, and
-// what to do; any other error it returns as it is.
-func NoTopic(err error, topic smq.Topic) error {
+// NoTopic says plainly that topic is not there, if that is what err says, which one
+// may be meant, and what to do; any other error it returns as it is.
+func NoTopic(ctx context.Context, c *client.Client, err error, topic smq.Topic) error {
 	if !errors.Is(err, smq.ErrNotFound) {
 		return err
 	}
-	return fmt.Errorf("topic %s: %w; smq-admin topic list shows those that there are", topic, smq.ErrNotFound)
+	return fmt.Errorf("topic %s: %w%s; smq-admin topic list shows those that there are", topic, smq.ErrNotFound, Meant(ctx, c, topic))
+}
+
+// suggestTimeout bounds the search for what may be meant.
+const suggestTimeout = time.Second
+
+// Meant is ", did you mean X?" when there is a topic whose name is like that of one
+// that is not there, or the same in another namespace. Without a client it is empty.
+func Meant(ctx context.Context, c *client.Client, topic smq.Topic) string {
+	if c == nil {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, suggestTimeout)
+	defer cancel()
+	return nearest(topic, topics(ctx, c))
+}
+
+func nearest(topic smq.Topic, names []string) string {
+	for _, name := range names {
+		if t, err := smq.ParseTopic(name); err == nil && t.Name == topic.Name {
+			return ", did you mean " + name + "?"
+		}
+	}
+	return cli.DidYouMean(topic.String(), names)
 }
 
 // WarnOfPartitions warns when a topic, which was to be created and was there

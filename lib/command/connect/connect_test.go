@@ -34,6 +34,25 @@ func TestDialNamesWhatIsMissing(t *testing.T) {
 	}
 }
 
+func TestWhichTopicIsMeant(t *testing.T) {
+	names := []string{"orders", "payments", "shop/clicks", "shop/orders-old"}
+	for typed, want := range map[string]string{
+		"order": ", did you mean orders?", "paymnets": ", did you mean payments?", "clicks": ", did you mean shop/clicks?",
+		"shpo/clicks": ", did you mean shop/clicks?", "other/orders": ", did you mean orders?", "zebra": "",
+	} {
+		topic, err := smq.ParseTopic(typed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := nearest(topic, names); got != want {
+			t.Errorf("%s: %q, want %q", typed, got, want)
+		}
+	}
+	if got := Meant(t.Context(), nil, smq.Topic{Name: "order"}); got != "" {
+		t.Errorf("without a client: %q", got)
+	}
+}
+
 func TestLinesForPeople(t *testing.T) {
 	var stderr bytes.Buffer
 	e := &cli.Env{Name: "smq-test", Stderr: &stderr}

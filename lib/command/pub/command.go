@@ -168,7 +168,7 @@ func openPublisher(ctx context.Context, e *cli.Env, c *client.Client, j job) (*c
 	defer cancel()
 	p, err := c.NewPublisher(ctx, j.topic, j.options)
 	if errors.Is(err, smq.ErrNotFound) {
-		err = fmt.Errorf("topic %s: %w; make it with --create, or with smq-admin topic create %s", j.topic, smq.ErrNotFound, j.topic)
+		err = fmt.Errorf("topic %s: %w%s; make it with --create, or with smq-admin topic create %s", j.topic, smq.ErrNotFound, connect.Meant(ctx, c, j.topic), j.topic)
 	}
 	return p, err
 }

@@ -257,5 +257,5 @@ func (j job) advise(ctx context.Context, c *client.Client, topic smq.Topic, err 
 			return cli.Usagef("topic %s has partitions 0 to %d; there is no %d", topic, n-1, last)
 		}
 	}
-	return connect.NoTopic(err, topic)
+	return connect.NoTopic(ctx, c, err, topic)
 }
