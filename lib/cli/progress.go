@@ -103,6 +103,11 @@ func (p *Progress) run(state func() ProgressState) {
 	}
 }
 
+// amount is so many bytes, and how many that is a second.
+func amount(done int64, elapsed time.Duration) string {
+	return FormatSize(done) + "  " + FormatByteRate(float64(done)/max(elapsed, time.Millisecond).Seconds())
+}
+
 func (p *Progress) appear(state func() ProgressState) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -115,8 +120,7 @@ func (p *Progress) appear(state func() ProgressState) {
 		mpb.BarRemoveOnComplete(),
 		mpb.PrependDecorators(
 			decor.NewElapsed(decor.ET_STYLE_GO, p.start),
-			decor.CurrentKibiByte("  % .1f"),
-			decor.NewAverageSpeed(decor.SizeB1024(0), "  % .1f", p.start),
+			decor.Any(func(decor.Statistics) string { return "  " + amount(state().Done, time.Since(p.start)) }),
 		),
 		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return state().Text })),
 	)

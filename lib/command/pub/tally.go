@@ -10,9 +10,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seaweedmq/smq/lib/cli"
 	"github.com/seaweedmq/smq/lib/client"
 	"github.com/seaweedmq/smq/lib/command/envelope"
 	"github.com/seaweedmq/smq/lib/record"
+	"github.com/seaweedmq/smq/lib/smq"
 )
 
 // totals count what became of the messages.
@@ -28,7 +30,7 @@ type totals struct {
 
 // line is the last line that is printed.
 func (t totals) line(elapsed time.Duration) string {
-	text := fmt.Sprintf("sent %d, acked %d, failed %d, %d bytes, %v", t.sent, t.acked, t.failed, t.bytes, roundTime(elapsed))
+	text := fmt.Sprintf("sent %d, acked %d, failed %d, %s, %v", t.sent, t.acked, t.failed, smq.Count(t.bytes, "byte"), roundTime(elapsed))
 	if t.unknown > 0 {
 		text += fmt.Sprintf(" (%d of the failed may be stored)", t.unknown)
 	}
@@ -39,7 +41,7 @@ func (t totals) line(elapsed time.Duration) string {
 		text += fmt.Sprintf(" (%d of the failed were read and not sent)", t.unsent)
 	}
 	if seconds := elapsed.Seconds(); seconds >= 0.1 && t.acked > 0 {
-		text += fmt.Sprintf(", %.0f messages/s", float64(t.acked)/seconds)
+		text += ", " + cli.FormatMessageRate(float64(t.acked)/seconds)
 	}
 	return text
 }

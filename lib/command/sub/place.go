@@ -36,7 +36,7 @@ func parseFrom(s string, now time.Time) (place, error) {
 		return place{kind: placeLatest}, nil
 	}
 	if at, ok := strings.CutPrefix(s, "@"); ok {
-		return parseAt(at)
+		return parseAt("from", at)
 	}
 	if back, ok := strings.CutPrefix(s, "-"); ok {
 		if n, err := strconv.ParseUint(back, 10, 62); err == nil {
@@ -59,7 +59,7 @@ func parseUntil(s string) (place, error) {
 		return place{kind: placeLatest}, nil
 	}
 	if at, ok := strings.CutPrefix(s, "@"); ok {
-		return parseAt(at)
+		return parseAt("until", at)
 	}
 	if n, err := strconv.ParseUint(s, 10, 62); err == nil {
 		return place{kind: placeOffset, n: int64(n)}, nil
@@ -67,10 +67,10 @@ func parseUntil(s string) (place, error) {
 	return place{}, cli.Usagef("--until %q is not one of end, OFFSET and @TIME", s)
 }
 
-func parseAt(s string) (place, error) {
+func parseAt(flag, s string) (place, error) {
 	t, err := cli.ParseTime(s, time.Local)
 	if err != nil {
-		return place{}, cli.Usagef("@%s: %w", s, err)
+		return place{}, cli.Usagef("--%s @%s: %w", flag, s, err)
 	}
 	return place{kind: placeTime, time: t}, nil
 }

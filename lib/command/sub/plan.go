@@ -43,7 +43,10 @@ func makePlan(ctx context.Context, f finder, topic smq.Topic, partitions []int32
 	if fixed {
 		p.dropEmpty()
 	}
-	return p, p.setStart(ctx, f, topic, from, fixed)
+	if err := p.setStart(ctx, f, topic, from, fixed); err != nil || until.kind != placeOffset {
+		return p, err
+	}
+	return p, p.dropPassed(ctx, f, topic, from, until.n)
 }
 
 // nothing reports whether there is nothing to read.
@@ -83,6 +86,42 @@ func (p *plan) dropEmpty() {
 		}
 	}
 	slices.Sort(p.partitions)
+}
+
+// dropPassed takes out the partitions that begin at offset end or behind it: they
+// have come to it, and need nothing to come.
+func (p *plan) dropPassed(ctx context.Context, f finder, topic smq.Topic, from place, end int64) error {
+	kind := smqpb.OffsetsRequest_END
+	switch from.kind {
+	case placeEarliest:
+		kind = smqpb.OffsetsRequest_EARLIEST
+	case placeTime:
+		kind = smqpb.OffsetsRequest_TIME
+	}
+	found, err := f.Offsets(ctx, topic, p.partitions, kind, from.time)
+	if err != nil {
+		return err
+	}
+	left := []int32{}
+	for _, o := range found {
+		begin := o.Offset
+		switch from.kind {
+		case placeOffset:
+			begin = from.n
+		case placeLast:
+			begin = max(0, begin-from.n)
+		}
+		if begin < end {
+			left = append(left, o.Partition)
+		} else {
+			delete(p.ends, o.Partition)
+		}
+	}
+	if len(left) < len(found) {
+		slices.Sort(left)
+		p.partitions = left
+	}
+	return nil
 }
 
 // setStart says where to begin. With ends that are fixed now, messages are
