@@ -91,6 +91,7 @@ func (e *Env) find(cmd *cobra.Command, names []string) (*cobra.Command, error) {
 func styleHelp(cmd *cobra.Command) {
 	cmd.Flags().SortFlags = false
 	cmd.LocalFlags().SortFlags = false
+	cmd.InheritedFlags().SortFlags = false
 	cmd.DisableFlagsInUseLine = true
 	cmd.SetUsageTemplate(usageTemplate)
 	for _, flags := range []*pflag.FlagSet{cmd.Flags(), cmd.PersistentFlags()} {

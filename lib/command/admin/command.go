@@ -3,6 +3,8 @@ package admin
 import (
 	"context"
 	"log/slog"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -31,7 +33,7 @@ func New(e *cli.Env) *cobra.Command {
 		Example: examples,
 	}
 	e.AddMasterFlag(root)
-	e.AddTimeoutFlag(root, cli.DefaultTimeout, "give up after this long")
+	e.AddTimeoutFlag(root, cli.DefaultTimeout, "give up after this long; 0: never")
 	e.AddCommonFlags(root)
 	root.AddCommand(
 		newUp(e), newDemo(e), newTopic(e), newBroker(e), newMaster(e), newSegment(e), newEvents(e), newTop(e),
@@ -64,9 +66,16 @@ func withClientUntimed(ctx context.Context, e *cli.Env, f func(ctx context.Conte
 	return f(ctx, c)
 }
 
-// group is a command that only holds others.
+// group is a command that only holds others, and shows an example of each.
 func group(name, short string, commands ...*cobra.Command) *cobra.Command {
 	g := &cobra.Command{Use: name, Short: short}
 	g.AddCommand(commands...)
+	var examples []string
+	for _, c := range commands {
+		lines := strings.Split(c.Example, "\n")
+		shown := slices.IndexFunc(lines, func(line string) bool { return strings.Contains(line, name+" "+c.Name()) })
+		examples = append(examples, lines[max(shown, 0)])
+	}
+	g.Example = strings.Join(examples, "\n")
 	return g
 }

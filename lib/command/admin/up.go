@@ -70,7 +70,7 @@ here an ack means that a message is stored, but for topics made with --replicas.
 	f.Var(&o.drain, "drain-timeout", "how long a stop in good order may take")
 	f.StringVar(&o.addrFile, "addr-file", "", "write the addresses to `FILE` once ready (JSON if it ends in .json)")
 	f.BoolVar(&o.pprof, "pprof", false, "serve /debug/pprof by HTTP too")
-	o.scaling.Register(cmd)
+	o.scaling.RegisterDefaults(cmd)
 	e.AddLogFlag(cmd)
 	return cmd
 }

@@ -79,9 +79,9 @@ func New(e *cli.Env) *cobra.Command {
 	f.Var(&o.drain, "drain-timeout", "on SIGTERM, how long segments may take to move")
 	f.StringVar(&o.addrFile, "addr-file", "", "write the addresses to `FILE` once ready (JSON if it ends in .json)")
 	f.BoolVar(&o.pprof, "pprof", false, "serve /debug/pprof by HTTP too")
-	o.scaling.Register(cmd)
+	o.scaling.RegisterDefaults(cmd)
 	e.AddMasterFlag(cmd)
-	e.AddTimeoutFlag(cmd, 0, "give up when it is not ready after this long; 0: never")
+	e.AddTimeoutFlag(cmd, 0, "give up when it is not ready after this long (default: never)")
 	e.AddLogFlag(cmd)
 	e.AddCommonFlags(cmd)
 	return cmd

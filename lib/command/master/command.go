@@ -80,7 +80,7 @@ func New(e *cli.Env) *cobra.Command {
 	f.StringVar(&o.raftListen, "raft-listen", "", "`HOST:PORT` to listen on for raft (default: the one of --raft; another one behind a proxy)")
 	f.StringVar(&o.addrFile, "addr-file", "", "write the addresses to `FILE` once ready (JSON if it ends in .json)")
 	f.BoolVar(&o.pprof, "pprof", false, "serve /debug/pprof by HTTP too")
-	e.AddTimeoutFlag(cmd, 0, "give up when it is not ready after this long; 0: never")
+	e.AddTimeoutFlag(cmd, 0, "give up when it is not ready after this long (default: never)")
 	e.AddLogFlag(cmd)
 	e.AddCommonFlags(cmd)
 	return cmd

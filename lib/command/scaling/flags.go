@@ -4,6 +4,7 @@ package scaling
 
 import (
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -47,6 +48,23 @@ func (s *Flags) Register(cmd *cobra.Command) {
 	f.Int32Var(&s.max, "max-segments", 0, "make at most `N` segments")
 	f.Var(&s.coolDown, "cool-down", "the least time between two changes of the same partitions")
 	connect.CompleteWords(cmd, "scaling", modes...)
+}
+
+// RegisterDefaults adds the flags to a command that sets them for all topics that
+// do not say otherwise, with what applies when it does not either.
+func (s *Flags) RegisterDefaults(cmd *cobra.Command) {
+	s.Register(cmd)
+	p := layout.DefaultPolicy()
+	for flag, text := range map[string]string{
+		"scaling":      string(p.Mode),
+		"split-above":  cli.FormatByteRate(p.Split.Bytes) + "," + cli.FormatMessageRate(p.Split.Messages),
+		"min-segments": strconv.Itoa(p.MinSegments),
+		"max-segments": strconv.Itoa(p.MaxSegments),
+		"cool-down":    cli.FormatDuration(p.CoolDown),
+	} {
+		f := cmd.Flags().Lookup(flag)
+		f.Usage += " (default " + text + ")"
+	}
 }
 
 // Changed reports whether any of the flags is given.
