@@ -157,27 +157,27 @@ func (s *brokersScreen) columns(m *Model, rows []*smqpb.BrokerInfo) []column {
 		top = max(top, b.GetLoad().GetBytesPerSecond())
 	}
 	columns := []column{
-		{head: "ADDRESS", width: 15, flex: 1, cell: text(func(b *smqpb.BrokerInfo) string { return b.GetAddress() })},
-		{head: "ID", width: 8, rank: 5, cell: text(func(b *smqpb.BrokerInfo) string { return short(b.GetId()) })},
+		{head: "ADDRESS", width: 15, flex: 1, address: true, cell: text(func(b *smqpb.BrokerInfo) string { return b.GetAddress() })},
+		{head: "ID", width: 8, rank: 7, cell: text(func(b *smqpb.BrokerInfo) string { return short(b.GetId()) })},
 		{head: "STATE", width: 9, cell: func(i int) (string, role) { return brokerState(d, rows[i]) }},
-		{head: "RACK", width: 8, rank: 4, cell: text(func(b *smqpb.BrokerInfo) string { return orNone(b.GetRack()) })},
-		{head: "SEG", width: 5, right: true, cell: load(func(l *smqpb.Load) string { return fmt.Sprint(l.GetSegments()) })},
-		{head: "MSG/s", width: 6, right: true, rank: 1, cell: load(func(l *smqpb.Load) string { return count(l.GetMessagesPerSecond()) })},
+		{head: "RACK", width: 8, rank: 6, cell: text(func(b *smqpb.BrokerInfo) string { return orNone(b.GetRack()) })},
+		{head: "SEG", width: 5, right: true, rank: 2, cell: load(func(l *smqpb.Load) string { return fmt.Sprint(l.GetSegments()) })},
+		{head: "MSG/s", width: 6, right: true, rank: 3, cell: load(func(l *smqpb.Load) string { return count(l.GetMessagesPerSecond()) })},
 		{head: "B/s", width: 6, right: true, cell: load(func(l *smqpb.Load) string { return count(l.GetBytesPerSecond()) })},
-		{head: "MEMORY", width: 7, right: true, cell: func(i int) (string, role) {
+		{head: "MEMORY", width: 7, right: true, rank: 1, cell: func(i int) (string, role) {
 			if rows[i].GetLoad() == nil {
 				return "-", faint
 			}
 			return fmt.Sprintf("%.0f%%", memoryPart(rows[i])*100), memoryRole(rows[i])
 		}},
-		{head: "LATELY", width: 12, flex: 1, rank: 6, draw: func(i, w int) string {
+		{head: "LATELY", width: 12, flex: 1, rank: 8, draw: func(i, w int) string {
 			if h := d.brokers[rows[i].GetId()]; h != nil {
 				return h.sparkline(th, w, top)
 			}
 			return ""
 		}},
-		{head: "UP", width: 4, right: true, rank: 3, cell: text(func(b *smqpb.BrokerInfo) string { return ago(d.timeMS, b.GetJoinedMs()) })},
-		{head: "VERSION", width: 10, rank: 7, cell: text(func(b *smqpb.BrokerInfo) string { return orNone(b.GetVersion()) })},
+		{head: "UP", width: 4, right: true, rank: 5, cell: text(func(b *smqpb.BrokerInfo) string { return ago(d.timeMS, b.GetJoinedMs()) })},
+		{head: "VERSION", width: 10, rank: 9, cell: text(func(b *smqpb.BrokerInfo) string { return orNone(b.GetVersion()) })},
 	}
 	for i := range columns {
 		if c := &columns[i]; c.head == brokerOrders[s.order].name {
@@ -254,15 +254,8 @@ func (s *brokerScreen) view(m *Model, w, _ int) []string {
 	}
 	state, r := brokerState(d, b)
 	load := b.GetLoad()
-	lines := []string{
-		fact(m, "id", b.GetId()),
-		fact(m, "address", b.GetAddress()),
-		fact(m, "http", orNone(b.GetHttpAddress())),
-		fact(m, "rack", orNone(b.GetRack())),
-		fact(m, "version", orNone(b.GetVersion())),
-		fact(m, "joined", m.clock(b.GetJoinedMs())+", "+ago(d.timeMS, b.GetJoinedMs())+" ago"),
-		fact(m, "state", "") + m.theme.paint(r, state) + stateHint(d, b),
-	}
+	lines := facts(m, w, "state", state+stateHint(d, b))
+	lines[0] = fact(m, "state", "") + m.theme.paint(r, state) + strings.TrimPrefix(lines[0], fact(m, "state", state))
 	if load == nil {
 		lines = append(lines, fact(m, "load", "not known"))
 	} else {
@@ -274,11 +267,13 @@ func (s *brokerScreen) view(m *Model, w, _ int) []string {
 	if h := d.brokers[s.id]; h != nil {
 		lines = append(lines, fact(m, "lately", "")+h.sparkline(m.theme, max(min(w-14, 60), 1), 0))
 	}
-	lines = append(lines, s.changes(m, w)...)
-	for i := range lines {
-		lines[i] = truncated(lines[i], w, m.theme)
-	}
-	return lines
+	lines = append(lines, facts(m, w, "id", b.GetId())...)
+	lines = append(lines, facts(m, w, "address", b.GetAddress())...)
+	lines = append(lines, facts(m, w, "http", orNone(b.GetHttpAddress()))...)
+	lines = append(lines, facts(m, w, "rack", orNone(b.GetRack()))...)
+	lines = append(lines, facts(m, w, "version", orNone(b.GetVersion()))...)
+	lines = append(lines, facts(m, w, "joined", m.clock(b.GetJoinedMs())+", "+ago(d.timeMS, b.GetJoinedMs())+" ago")...)
+	return append(lines, s.changes(m, w)...)
 }
 
 // stateHint says what it means that a broker is silent, or that nobody knows.

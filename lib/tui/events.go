@@ -114,9 +114,9 @@ func (s *eventsScreen) view(m *Model, w, h int) []string {
 		{head: "TIME", width: 8, cell: func(i int) (string, role) { return m.clock(event(i).GetCreatedMs()), normal }},
 		{head: "CAUSE", width: 8, cell: func(i int) (string, role) { return cause(event(i)), causeRole(event(i)) }},
 		{head: "TOPIC", width: 12, flex: 1, cell: func(i int) (string, role) { return event(i).GetTopic(), normal }},
-		{head: "CHANGE", width: 20, flex: 2, cell: func(i int) (string, role) { return change(m.theme, event(i)), normal }},
-		{head: "PAUSE", width: 5, right: true, rank: 2, cell: func(i int) (string, role) { return paused(event(i)), normal }},
-		{head: "WHY", width: 20, flex: 2, rank: 1, cell: func(i int) (string, role) { return event(i).GetReason(), normal }},
+		{head: "CHANGE", width: 20, flex: 2, rank: 1, cell: func(i int) (string, role) { return change(m.theme, event(i)), normal }},
+		{head: "PAUSE", width: 5, right: true, rank: 3, cell: func(i int) (string, role) { return paused(event(i)), normal }},
+		{head: "WHY", width: 20, flex: 2, rank: 2, cell: func(i int) (string, role) { return event(i).GetReason(), normal }},
 	}
 	return s.table.view(m.theme, columns, len(s.shown), w, h)
 }
@@ -124,14 +124,14 @@ func (s *eventsScreen) view(m *Model, w, h int) []string {
 // cause is the event in a word.
 func cause(e *smqpb.LayoutEvent) string {
 	if e.GetDeleted() {
-		return "deleted"
+		return "delete"
 	}
 	return orNone(e.GetCause())
 }
 
 func causeRole(e *smqpb.LayoutEvent) role {
 	switch cause(e) {
-	case "failover", "deleted":
+	case "failover", "delete":
 		return alarm
 	case "split", "merge":
 		return good
@@ -222,22 +222,17 @@ func (s *eventScreen) key(m *Model, k string) (tea.Cmd, bool) {
 
 func (s *eventScreen) view(m *Model, w, _ int) []string {
 	e, d := s.event, m.data()
-	lines := []string{
-		fact(m, "when", fmt.Sprintf("%s, %s ago", m.clock(e.GetCreatedMs()), ago(d.timeMS, e.GetCreatedMs()))),
-		fact(m, "by", "leader "+d.address(e.GetLeader())),
-		fact(m, "why", orNone(e.GetReason())),
-		fact(m, "paused", paused(e)),
-		fact(m, "segments", fmt.Sprintf("%d after it", e.GetSegments())),
-		"",
-	}
+	lines := facts(m, w, "when", fmt.Sprintf("%s, %s ago", m.clock(e.GetCreatedMs()), ago(d.timeMS, e.GetCreatedMs())))
+	lines = append(lines, facts(m, w, "by", "leader "+d.address(e.GetLeader()))...)
+	lines = append(lines, facts(m, w, "why", orNone(e.GetReason()))...)
+	lines = append(lines, facts(m, w, "paused", paused(e))...)
+	lines = append(lines, facts(m, w, "segments", fmt.Sprintf("%d after it", e.GetSegments()))...)
+	lines = append(lines, "")
 	for _, sealed := range e.GetSealed() {
-		lines = append(lines, fact(m, "sealed", sealedFacts(e, sealed)))
+		lines = append(lines, facts(m, w, "sealed", sealedFacts(e, sealed))...)
 	}
 	for _, opened := range e.GetOpened() {
-		lines = append(lines, fact(m, "opened", fmt.Sprintf("segment %d %s on %s, %s", opened.GetId(), ranged(opened.GetLo(), opened.GetHi()), d.owner(opened), smq.Count(len(opened.GetReplicas()), "follower"))))
-	}
-	for i := range lines {
-		lines[i] = truncated(lines[i], w, m.theme)
+		lines = append(lines, facts(m, w, "opened", fmt.Sprintf("segment %d %s on %s, %s", opened.GetId(), ranged(opened.GetLo(), opened.GetHi()), d.owner(opened), smq.Count(len(opened.GetReplicas()), "follower")))...)
 	}
 	return lines
 }

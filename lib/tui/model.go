@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -307,7 +308,7 @@ func (m *Model) frame(lines []string) string {
 	lines = lines[:min(len(lines), m.h)]
 	for i, line := range lines {
 		if lines[i] = line; ansi.StringWidth(line) > m.w {
-			lines[i] = ansi.Truncate(line, m.w, "")
+			lines[i] = ansi.Truncate(line, m.w, m.theme.more)
 		}
 	}
 	return strings.Join(lines, "\n")
@@ -317,23 +318,45 @@ func (m *Model) frame(lines []string) string {
 func (m *Model) status() string {
 	d := m.data()
 	state, r := m.condition()
-	facts := []string{"smq"}
+	facts := []rankedFact{{"smq", 0}}
 	if c := d.cluster; c != nil {
-		facts = append(facts, short(c.GetClusterId()), smq.Count(len(c.GetBrokers()), "broker"))
 		leader := "no leader"
 		if id := c.GetLeader().GetBroker(); id != "" {
 			leader = "led by " + d.address(id)
 		}
-		facts = append(facts, leader)
+		facts = append(facts, rankedFact{short(c.GetClusterId()), 3}, rankedFact{smq.Count(len(c.GetBrokers()), "broker"), 4}, rankedFact{leader, 2})
 	}
 	if m.o.ReadOnly {
-		facts = append(facts, "read-only")
+		facts = append(facts, rankedFact{"read-only", 1})
 	}
 	clock := m.clock(d.timeMS)
-	left := m.theme.clean(strings.Join(facts, " "+m.theme.dot+" "))
 	state = m.theme.cut(state, m.w/2)
-	left = m.theme.fit(left, m.w-width(state)-width(clock)-3, false)
+	room := m.w - width(state) - width(clock) - 3
+	left := m.theme.fit(pick(facts, " "+m.theme.dot+" ", room, m.theme.clean), room, false)
 	return m.theme.paint(head, left) + "  " + m.theme.paint(r, state) + " " + clock
+}
+
+// rankedFact is a part of the first line. Those of the lowest rank are given room first.
+type rankedFact struct {
+	text string
+	rank int
+}
+
+// pick joins the facts for which there is room in w columns.
+func pick(facts []rankedFact, between string, w int, clean func(string) string) string {
+	byRank := make([]int, len(facts))
+	for i := range byRank {
+		byRank[i] = i
+	}
+	slices.SortFunc(byRank, func(a, b int) int { return cmp.Compare(facts[a].rank, facts[b].rank) })
+	texts, used := make([]string, len(facts)), -width(between)
+	for _, i := range byRank {
+		if text := clean(facts[i].text); used+width(between)+width(text) <= w {
+			texts[i] = text
+			used += width(between) + width(text)
+		}
+	}
+	return strings.Join(slices.DeleteFunc(texts, func(s string) bool { return s == "" }), between)
 }
 
 // condition is how new that is which is shown.

@@ -30,6 +30,12 @@ func ring(m *Model, d *detail, selected uint64, w int) []string {
 	return []string{r.numbers(), r.loads(), r.bar.String(), r.owners.String(), strings.TrimRight(r.marks.String(), " ")}
 }
 
+// Two of the lines of a ring.
+const (
+	ringBar   = 2
+	ringMarks = 4
+)
+
 // ringLines are the lines while they are drawn.
 type ringLines struct {
 	theme         *theme
@@ -71,7 +77,7 @@ func (r *ringLines) segment(s *smqpb.Segment, from, to int, data *state) {
 	if width >= 6 {
 		owner = th.clean(data.owner(s))
 	}
-	r.owners.WriteString(th.paint(faint, th.edge) + th.fit(owner, width-1, false))
+	r.owners.WriteString(th.paint(faint, th.edge) + th.address(owner, width-1))
 	mark := " "
 	if mine {
 		mark = th.point

@@ -63,66 +63,84 @@ func (s *segmentScreen) view(m *Model, w, h int) []string {
 	if live == nil {
 		return append([]string{"", "  not among the live segments: it has been sealed", ""}, s.changes(m, w)...)
 	}
-	facts := s.facts(m, live)
 	if w >= wide {
 		left := w / 2
-		return beside(append(facts, s.changes(m, left)...), s.partitions(m, live, w-left-3, h), left, h, m.theme)
+		return beside(append(s.facts(m, live, left), s.changes(m, left)...), s.partitions(m, live, w-left-3, h), left, h, m.theme)
 	}
+	facts := s.facts(m, live, w)
 	room := max(h-len(facts), 0)
 	partitions := s.partitions(m, live, w, max(room*2/3, min(room, 3)))
 	return append(append(facts, partitions...), s.changes(m, w)...)
 }
 
-// facts are the segment's own.
-func (s *segmentScreen) facts(m *Model, live *liveSegment) []string {
-	d := m.data().detail
-	part := d.part(live.load)
+// facts are the segment's own, in w columns.
+func (s *segmentScreen) facts(m *Model, live *liveSegment, w int) []string {
 	owner := m.data().owner(live.Segment)
 	if live.GetOwner() != "" {
 		owner = m.data().named(owner, live.GetOwner())
 	}
-	lines := []string{
-		fact(m, "range", fmt.Sprintf("%s, %s", ranged(live.GetLo(), live.GetHi()), smq.Count(live.GetHi()-live.GetLo(), "partition"))),
-		fact(m, "owner", owner),
-	}
+	lines := facts(m, w, "range", fmt.Sprintf("%s, %s", ranged(live.GetLo(), live.GetHi()), smq.Count(live.GetHi()-live.GetLo(), "partition")))
+	lines = append(lines, facts(m, w, "owner", owner)...)
+	lines = append(lines, s.loadFacts(m, live, w)...)
 	var followers []string
 	for _, r := range live.GetReplicas() {
 		followers = append(followers, m.data().named(r.GetAddress(), r.GetBroker()))
 	}
-	lines = append(lines, fact(m, "followers", orNone(strings.Join(followers, ", "))))
-	lines = append(lines, predecessors(m, live.Segment)...)
+	lines = append(lines, facts(m, w, "followers", orNone(strings.Join(followers, ", ")))...)
+	return append(lines, predecessors(m, live.Segment, w)...)
+}
+
+// loadFacts are what the segment takes in, and took in lately.
+func (s *segmentScreen) loadFacts(m *Model, live *liveSegment, w int) []string {
 	if live.load == nil {
-		return append(lines, fact(m, "load", "not known yet"))
+		return facts(m, w, "load", "not known yet")
 	}
+	d := m.data().detail
 	of := "of the load above which it is split"
 	if !d.hasThreshold() {
 		of = "of the topic's busiest segment"
 	}
-	heat := heatOf(part)
-	lines = append(lines,
-		fact(m, "load", fmt.Sprintf("%s: %.0f%% %s %s", traffic(live.load.GetMessagesPerSecond(), live.load.GetBytesPerSecond()), part*100, m.theme.heat[heat], of)),
-		fact(m, "lately", "")+live.rates.sparkline(m.theme, 24, 0))
-	return lines
+	part := d.part(live.load)
+	text := fmt.Sprintf("%s: %.0f%% %s %s", traffic(live.load.GetMessagesPerSecond(), live.load.GetBytesPerSecond()), part*100, m.theme.heat[heatOf(part)], of)
+	return append(facts(m, w, "load", text), fact(m, "lately", "")+live.rates.sparkline(m.theme, 24, 0))
 }
 
 // fact is a line of a name and what there is to say.
 func fact(m *Model, name, text string) string {
-	return m.theme.paint(faint, fit(name, 13, false, "")) + m.theme.clean(text)
+	return m.theme.paint(faint, fit(name, factIndent, false, "")) + m.theme.clean(text)
+}
+
+// factIndent is where what there is to say begins.
+const factIndent = 13
+
+// facts are fact in as many lines of w columns as it takes.
+func facts(m *Model, w int, name, text string) []string {
+	var lines []string
+	for _, part := range wrap(m.theme.clean(text), max(w-factIndent, 1)) {
+		lines = append(lines, fact(m, name, part))
+		name = ""
+	}
+	return lines
 }
 
 // predecessors are the segments that this one has followed, and where those
 // ended.
-func predecessors(m *Model, segment *smqpb.Segment) []string {
+func predecessors(m *Model, segment *smqpb.Segment, w int) []string {
+	all := segment.GetPredecessors()
+	if len(all) == 0 {
+		return facts(m, w, "follows", "nothing: it is the first")
+	}
+	shown := all
+	if len(all) > 4 {
+		shown = all[:3]
+	}
 	var lines []string
-	for _, p := range segment.GetPredecessors() {
+	for _, p := range shown {
 		text := fmt.Sprintf("segment %d %s, sealed at chunk %d", p.GetSegment(), ranged(p.GetLo(), p.GetHi()), p.GetSealChunk())
-		lines = append(lines, fact(m, "follows", text))
+		lines = append(lines, facts(m, w, "follows", text)...)
 	}
-	if len(lines) == 0 {
-		return []string{fact(m, "follows", "nothing: it is the first")}
-	}
-	if len(lines) > 4 {
-		lines = append(lines[:3], fact(m, "", fmt.Sprintf("and %d more", len(lines)-3)))
+	if len(shown) < len(all) {
+		lines = append(lines, fact(m, "", fmt.Sprintf("and %d more", len(all)-len(shown))))
 	}
 	return lines
 }

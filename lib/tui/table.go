@@ -12,8 +12,11 @@ type column struct {
 	width int // at least; more where there is room and its texts need it
 	flex  int // its share of the columns that are left over then; 0: none
 	right bool
-	rank  int // where there is no room, the columns of the highest rank go first; 0: never
-	cell  func(row int) (string, role)
+	// address: its texts are addresses, which are shortened so that they can still be told
+	// apart.
+	address bool
+	rank    int // where there is no room, the columns of the highest rank go first; 0: never
+	cell    func(row int) (string, role)
 	// draw is for cells that are drawn anew for their width; nil: cell.
 	draw func(row, width int) string
 	want int // what its texts need; arrange sets it
@@ -107,7 +110,11 @@ func (t *table) row(th *theme, shown []column, row int) string {
 			continue
 		}
 		text, r := c.cell(row)
-		cells[i] = th.fit(th.clean(text), c.width, c.right)
+		if c.address {
+			cells[i] = th.address(th.clean(text), c.width)
+		} else {
+			cells[i] = th.fit(th.clean(text), c.width, c.right)
+		}
 		if !selected {
 			cells[i] = th.paint(r, cells[i])
 		}

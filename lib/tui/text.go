@@ -91,6 +91,41 @@ func fit(s string, w int, right bool, mark string) string {
 	return s + space
 }
 
+// shortAddress shortens a clean HOST:PORT to at most w columns. Its port stays, which
+// alone tells the processes of a machine apart, and of its host the beginning, as far as
+// there is room. Where the port has none either, nothing is left.
+func shortAddress(s string, w int, mark string) string {
+	address, _, _ := strings.Cut(s, " ") // what may follow is a note on it
+	at := strings.LastIndexByte(address, ':')
+	if at < 0 || width(address) <= w {
+		return cut(s, w, mark)
+	}
+	host, port := address[:at], address[at:]
+	switch room := w - width(port) - 1; {
+	case room > 0:
+		return cut(host, room+1, mark) + port
+	case width(port) <= w:
+		return port
+	}
+	return ""
+}
+
+// joined joins facts, as many of the first of them as have room in w columns, but one
+// at the least.
+func joined(facts []string, between string, w int) string {
+	text := ""
+	for i, fact := range facts {
+		longer := text + between + fact
+		if i == 0 {
+			longer = fact
+		} else if width(longer) > w {
+			break
+		}
+		text = longer
+	}
+	return text
+}
+
 // padded is a painted line with spaces up to w columns, cut to them if it is
 // longer.
 func padded(line string, w int) string {
@@ -100,6 +135,3 @@ func padded(line string, w int) string {
 	}
 	return line + strings.Repeat(" ", w-n)
 }
-
-// truncated is a painted line, cut to w columns.
-func truncated(line string, w int, th *theme) string { return ansi.Truncate(line, w, th.more) }

@@ -115,3 +115,41 @@ func TestHeat(t *testing.T) {
 		}
 	}
 }
+
+// What is left of an address tells it from others, or nothing is left.
+func TestShortAddress(t *testing.T) {
+	for _, test := range []struct {
+		address string
+		w       int
+		want    string
+	}{
+		{"127.0.0.1:17413", 15, "127.0.0.1:17413"}, {"127.0.0.1:17413", 14, "127.0.0…:17413"}, {"127.0.0.1:17413", 8, "1…:17413"}, {"127.0.0.1:17413", 7, ":17413"},
+		{"127.0.0.1:17413", 6, ":17413"}, {"127.0.0.1:17413", 5, ""}, {"127.0.0.1:17413", 0, ""}, {"[::1]:7310", 9, "[::…:7310"},
+		{"10.0.0.3:7310 (draining)", 15, "10.0.0.3:7310 …"}, {"10.0.0.3:7310 (draining)", 11, "10.0.…:7310"}, {"unassigned", 6, "unass…"},
+	} {
+		if got := shortAddress(test.address, test.w, "…"); got != test.want {
+			t.Errorf("%s in %d columns: %q, want %q", test.address, test.w, got, test.want)
+		}
+	}
+}
+
+func TestJoinedFacts(t *testing.T) {
+	facts := []string{"orders", "8 partitions", "1 segment"}
+	for w, want := range map[int]string{80: "orders, 8 partitions, 1 segment", 31: "orders, 8 partitions, 1 segment", 30: "orders, 8 partitions", 19: "orders", 3: "orders"} {
+		if got := joined(facts, ", ", w); got != want {
+			t.Errorf("in %d columns: %q, want %q", w, got, want)
+		}
+	}
+}
+
+// The first line leaves out what has no room: the least important first.
+func TestPickFacts(t *testing.T) {
+	facts := []rankedFact{{"smq", 0}, {"c1a5500d", 3}, {"4 brokers", 4}, {"led by a:1", 2}, {"read-only", 1}}
+	for w, want := range map[int]string{
+		80: "smq - c1a5500d - 4 brokers - led by a:1 - read-only", 50: "smq - c1a5500d - led by a:1 - read-only", 30: "smq - led by a:1 - read-only", 26: "smq - c1a5500d - read-only", 3: "smq",
+	} {
+		if got := pick(facts, " - ", w, func(s string) string { return s }); got != want {
+			t.Errorf("in %d columns: %q, want %q", w, got, want)
+		}
+	}
+}

@@ -113,6 +113,11 @@ func (t *theme) fit(s string, w int, right bool) string { return fit(s, w, right
 // cut is cut with this theme's mark.
 func (t *theme) cut(s string, w int) string { return cut(s, w, t.more) }
 
+// address makes a clean address exactly w columns wide.
+func (t *theme) address(s string, w int) string {
+	return t.fit(shortAddress(s, w, t.more), w, false)
+}
+
 // heatOf is how hot a load is that is this part of the threshold for a split:
 // 0 idle, 5 above it.
 func heatOf(part float64) int {

@@ -26,12 +26,12 @@ func (s *topicScreen) title(m *Model) string {
 	if d == nil || d.TopicDetail == nil || d.GetMissing() {
 		return s.topic
 	}
-	return strings.Join([]string{s.topic, smq.Count(d.GetConfig().GetPartitions(), "partition"), smq.Count(len(d.GetLayout().GetSegments()), "segment"),
-		fmt.Sprintf("version %d (%s)", d.GetLayout().GetVersion(), orNone(d.GetLayout().GetCause()))}, " "+m.theme.dot+" ")
+	return joined([]string{s.topic, smq.Count(d.GetConfig().GetPartitions(), "partition"), smq.Count(len(d.GetLayout().GetSegments()), "segment"),
+		fmt.Sprintf("version %d (%s)", d.GetLayout().GetVersion(), orNone(d.GetLayout().GetCause()))}, " "+m.theme.dot+" ", m.w)
 }
 
-// scaling is when a topic's segments split, in words.
-func scaling(s *smqpb.Scaling) string {
+// scaling is when a topic's segments split, in words, in w columns if it can be.
+func scaling(s *smqpb.Scaling, w int) string {
 	if s.GetMode() != "auto" {
 		return "scaling " + orNone(s.GetMode())
 	}
@@ -42,7 +42,12 @@ func scaling(s *smqpb.Scaling) string {
 	if s.GetSplitMessagesPerSecond() > 0 {
 		above = append(above, round(s.GetSplitMessagesPerSecond())+" msg/s")
 	}
-	return fmt.Sprintf("scaling auto: splits above %s, %d to %s", strings.Join(above, " or "), s.GetMinSegments(), smq.Count(s.GetMaxSegments(), "segment"))
+	splits := "splits above " + strings.Join(above, " or ")
+	text := joined([]string{"scaling auto: " + splits, fmt.Sprintf("%d to %s", s.GetMinSegments(), smq.Count(s.GetMaxSegments(), "segment"))}, ", ", w)
+	if width(text) > w {
+		return splits
+	}
+	return text
 }
 
 func (s *topicScreen) hints(*Model) string {
@@ -155,10 +160,19 @@ func (s *topicScreen) view(m *Model, w, h int) []string {
 		return []string{"", "  there is no topic " + m.theme.clean(s.topic) + " (any more)"}
 	}
 	s.selected(m)
-	lines := []string{m.theme.cut(m.theme.clean(scaling(d.GetScaling())), w)}
-	lines = append(lines, ring(m, d, s.chosen, w)...)
+	drawing := ring(m, d, s.chosen, w)
+	if h < low && len(drawing) > 0 {
+		drawing = []string{drawing[ringBar], drawing[ringMarks]}
+		return append(drawing, s.below(m, d, w, h-len(drawing))...)
+	}
+	lines := []string{m.theme.cut(m.theme.clean(scaling(d.GetScaling(), w)), w)}
+	lines = append(lines, drawing...)
 	return append(lines, s.below(m, d, w, h-len(lines))...)
 }
+
+// low is the height below which a topic is its bar and its segments, and no more: what
+// belongs to them would leave the segments no room.
+const low = 10
 
 // damagedLines say why there is nothing to see of a topic that cannot be read.
 func damagedLines(m *Model, topic, why string, w int) []string {
@@ -182,6 +196,9 @@ func (s *topicScreen) below(m *Model, d *detail, w, h int) []string {
 	}
 	story := s.story(m, d, w)
 	room := max(min(rows+1, h-min(len(story), storyLines)), 2)
+	if h < low {
+		room = min(rows+1, h)
+	}
 	lines := s.table.view(m.theme, columns, rows, w, room)
 	return append(lines, story...)
 }
@@ -197,26 +214,26 @@ func (s *topicScreen) columns(m *Model, d *detail) []column {
 	top := d.busiest
 	return []column{
 		{head: "SEG", width: 6, right: true, cell: func(i int) (string, role) { return fmt.Sprint(segment(i).GetId()), normal }},
-		{head: "RANGE", width: 13, cell: func(i int) (string, role) { return ranged(segment(i).GetLo(), segment(i).GetHi()), normal }},
-		{head: "OWNER", width: 15, flex: 1, cell: func(i int) (string, role) {
+		{head: "RANGE", width: 13, rank: 1, cell: func(i int) (string, role) { return ranged(segment(i).GetLo(), segment(i).GetHi()), normal }},
+		{head: "OWNER", width: 15, flex: 1, address: true, cell: func(i int) (string, role) {
 			if segment(i).GetOwner() == "" {
 				return data.owner(segment(i).Segment), warning
 			}
 			return data.marked(data.owner(segment(i).Segment), segment(i).GetOwner())
 		}},
-		{head: "FOLL", width: 4, right: true, rank: 4, cell: func(i int) (string, role) { return data.followers(segment(i).Segment) }},
-		{head: "MSG/s", width: 6, right: true, rank: 2, cell: func(i int) (string, role) {
+		{head: "FOLL", width: 4, right: true, rank: 5, cell: func(i int) (string, role) { return data.followers(segment(i).Segment) }},
+		{head: "MSG/s", width: 6, right: true, rank: 3, cell: func(i int) (string, role) {
 			return rate(segment(i).load, count(segment(i).load.GetMessagesPerSecond())), normal
 		}},
 		{head: "B/s", width: 6, right: true, cell: func(i int) (string, role) {
 			return rate(segment(i).load, count(segment(i).load.GetBytesPerSecond())), normal
 		}},
-		{head: percent, width: 9, right: true, rank: 1, cell: func(i int) (string, role) {
+		{head: percent, width: 9, right: true, rank: 2, cell: func(i int) (string, role) {
 			part := d.part(segment(i).load)
 			heat := heatOf(part)
 			return rate(segment(i).load, fmt.Sprintf("%.0f%% %s", part*100, th.heat[heat])), heatRole(heat)
 		}},
-		{head: "LATELY", width: 8, flex: 1, rank: 3, draw: func(i, w int) string { return segment(i).rates.sparkline(th, w, top) }},
+		{head: "LATELY", width: 8, flex: 1, rank: 4, draw: func(i, w int) string { return segment(i).rates.sparkline(th, w, top) }},
 	}
 }
 
