@@ -19,7 +19,7 @@ import (
 )
 
 func newBroker(e *cli.Env) *cobra.Command {
-	return group("broker", "List and drain brokers", newBrokerList(e), newBrokerDrain(e))
+	return group("broker", "List, describe and drain brokers", newBrokerList(e), newBrokerDescribe(e), newBrokerDrain(e))
 }
 
 // brokerView is a broker in a list.
@@ -274,6 +274,10 @@ func findBroker(ctx context.Context, e *cli.Env, c *client.Client, name string) 
 	if err != nil {
 		return nil, err
 	}
+	return namedBroker(info, name)
+}
+
+func namedBroker(info *smqpb.ClusterInfo, name string) (*smqpb.BrokerInfo, error) {
 	for _, b := range info.GetBrokers() {
 		if b.GetId() == name || b.GetAddress() == name {
 			return b, nil

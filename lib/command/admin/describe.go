@@ -47,6 +47,32 @@ type replicaView struct {
 	State   string `json:"state"` // see presence
 }
 
+func viewReplicas(replicas []*smqpb.Replica) []replicaView {
+	views := []replicaView{}
+	for _, r := range replicas {
+		views = append(views, replicaView{Broker: r.GetBroker(), Address: r.GetAddress()})
+	}
+	return views
+}
+
+// followersText names followers for people.
+func followersText(followers []replicaView) string {
+	var names []string
+	for _, r := range followers {
+		names = append(names, marked(r.Address, r.State))
+	}
+	return strings.Join(names, ", ")
+}
+
+// followersRaw are the addresses of followers for programs: 127.0.0.1:7310,127.0.0.1:7311.
+func followersRaw(followers []replicaView) string {
+	var addresses []string
+	for _, r := range followers {
+		addresses = append(addresses, r.Address)
+	}
+	return orNone(strings.Join(addresses, ","))
+}
+
 // loadView is traffic that is taken in.
 type loadView struct {
 	MessagesPerSecond float64 `json:"messages_per_second"`
@@ -112,14 +138,10 @@ func viewDescription(d *smqpb.DescribeTopicResponse) describedView {
 	}
 	v.LayoutVersion, v.LiveSegments = d.GetLayout().GetVersion(), int32(len(d.GetLayout().GetSegments()))
 	for _, s := range d.GetLayout().GetSegments() {
-		segment := layoutSegmentView{
+		v.Segments = append(v.Segments, layoutSegmentView{
 			Segment: s.GetId(), Lo: s.GetLo(), Hi: s.GetHi(), Owner: s.GetOwner(), OwnerAddress: s.GetOwnerAddress(),
-			Followers: []replicaView{},
-		}
-		for _, r := range s.GetReplicas() {
-			segment.Followers = append(segment.Followers, replicaView{Broker: r.GetBroker(), Address: r.GetAddress()})
-		}
-		v.Segments = append(v.Segments, segment)
+			Followers: viewReplicas(s.GetReplicas()),
+		})
 	}
 	v.Acks = ackWords(v.Segments)
 	return v
@@ -287,19 +309,8 @@ var layoutColumns = cli.View[layoutSegmentView]{
 		{Header: "OWNER", Cell: func(s layoutSegmentView) string { return orNone(s.Owner) }},
 		{Header: "ADDRESS", Cell: func(s layoutSegmentView) string { return orNone(marked(s.OwnerAddress, s.OwnerState)) },
 			Raw: func(s layoutSegmentView) []string { return []string{orNone(s.OwnerAddress)} }},
-		{Header: "FOLLOWERS", Cell: func(s layoutSegmentView) string {
-			var names []string
-			for _, r := range s.Followers {
-				names = append(names, marked(r.Address, r.State))
-			}
-			return orNone(strings.Join(names, ", "))
-		}, Raw: func(s layoutSegmentView) []string {
-			var addresses []string
-			for _, r := range s.Followers {
-				addresses = append(addresses, r.Address)
-			}
-			return []string{orNone(strings.Join(addresses, ","))}
-		}},
+		{Header: "FOLLOWERS", Cell: func(s layoutSegmentView) string { return orNone(followersText(s.Followers)) },
+			Raw: func(s layoutSegmentView) []string { return []string{followersRaw(s.Followers)} }},
 		{Header: "MESSAGES/S", Cell: func(s layoutSegmentView) string { return s.Load.messages() }, Right: true},
 		{Header: "BYTES/S", Cell: func(s layoutSegmentView) string { return s.Load.bytes() }, Right: true},
 	},

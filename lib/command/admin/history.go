@@ -75,10 +75,7 @@ func history(ctx context.Context, c *client.Client, topic smq.Topic) (changes []
 			From: viewSealed(v.GetSealed(), v.GetLoads()), To: viewRefs(opened(v, before)),
 			PauseMS: v.GetPauseMs(), Reason: v.GetReason(), Leader: v.GetLeader(), Segments: len(v.GetSegments()),
 		})
-		before = make(map[smq.SegmentID]bool, len(v.GetSegments()))
-		for _, s := range v.GetSegments() {
-			before[smq.SegmentID(s.GetId())] = true
-		}
+		before = idsOf(v)
 	}
 	return changes, damaged, nil
 }

@@ -19,7 +19,7 @@ import (
 )
 
 func newSegment(e *cli.Env) *cobra.Command {
-	return group("segment", "List live segments", newSegmentList(e))
+	return group("segment", "List and describe segments", newSegmentList(e), newSegmentDescribe(e))
 }
 
 // segmentView is a live segment, by the layout and by the broker that owns it.

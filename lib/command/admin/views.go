@@ -71,3 +71,16 @@ func orNone(s string) string {
 	}
 	return s
 }
+
+// within are the columns of a list in the description of one of its items.
+func within[T, D any](columns []cli.Column[T], item func(D) T) []cli.Column[D] {
+	var all []cli.Column[D]
+	for _, c := range columns {
+		as := cli.Column[D]{Header: c.Header, Right: c.Right, Cell: func(d D) string { return c.Cell(item(d)) }}
+		if c.Raw != nil {
+			as.Raw = func(d D) []string { return c.Raw(item(d)) }
+		}
+		all = append(all, as)
+	}
+	return all
+}
