@@ -26,7 +26,7 @@ const (
 	watchSign = 2 * time.Second
 	// watchPage bounds the topics, and the events, of one update.
 	watchPage = 1000
-	// sweepWait is how long a snapshot waits to be called complete for a new
+	// sweepWait is how long a snapshot of topics waits to be called complete for a new
 	// leader to have looked at all topics.
 	sweepWait = 5 * time.Second
 )
@@ -146,7 +146,7 @@ func (w *watcher) update(ctx context.Context) (changed <-chan struct{}, err erro
 	w.addDetail(out, rev)
 	w.addCluster(ctx, out)
 	w.rev, w.events = rev, count
-	if !w.complete && w.early == nil && (w.l.swept.Load() || time.Since(w.begun) >= sweepWait) {
+	if !w.complete && w.early == nil && (!w.req.GetTopics() || w.l.swept.Load() || time.Since(w.begun) >= sweepWait) {
 		w.complete, out.Complete = true, true
 	}
 	return changed, w.send(out)

@@ -461,18 +461,27 @@ func TestAWatcherThatHangs(t *testing.T) {
 	})
 }
 
-// A new leader that has not looked at all topics yet does not call a snapshot
-// complete, for a while.
+// A new leader that has not looked at all topics yet does not call a snapshot of
+// them complete, for a while; one of a single topic it does.
 func TestASnapshotWaitsForTheSweep(t *testing.T) {
 	bubble(t, []string{"a"}, func(b *bed) {
 		b.create("t", 8)
 		b.lead(blind{b.st.Handle()})
-		w := b.watch(&smqpb.WatchRequest{Topics: true})
-		defer w.stop()
-		begin := time.Now()
-		w.snapshot(b.t)
-		if waited := time.Since(begin); waited < 5*time.Second || waited > 6*time.Second {
-			b.t.Errorf("complete after %v", waited)
+		for _, test := range []struct {
+			req   *smqpb.WatchRequest
+			waits bool
+		}{
+			{&smqpb.WatchRequest{Topic: "t", Brokers: true}, false},
+			{&smqpb.WatchRequest{Topics: true}, true},
+			{&smqpb.WatchRequest{Events: true, EventsSinceMs: 1}, true},
+		} {
+			w := b.watch(test.req)
+			begin := time.Now()
+			w.snapshot(b.t)
+			if waited := time.Since(begin); (waited >= 5*time.Second) != test.waits || waited > 6*time.Second {
+				b.t.Errorf("%v: complete after %v", test.req, waited)
+			}
+			w.stop()
 		}
 	})
 }
