@@ -201,7 +201,7 @@ type eventScreen struct {
 }
 
 func (s *eventScreen) title(m *Model) string {
-	return fmt.Sprintf("%s %s %s of version %d", s.event.GetTopic(), m.theme.dot, cause(s.event), s.event.GetVersion())
+	return titled(m, s.event.GetTopic(), fmt.Sprintf("%s of version %d", cause(s.event), s.event.GetVersion()))
 }
 
 func (s *eventScreen) hints(*Model) string {

@@ -20,7 +20,13 @@ type segmentScreen struct {
 }
 
 func (s *segmentScreen) title(m *Model) string {
-	return fmt.Sprintf("%s %s segment %d", s.topic, m.theme.dot, s.segment)
+	return titled(m, s.topic, fmt.Sprintf("segment %d", s.segment))
+}
+
+// titled is what is shown of a topic. Where both have no room, the topic's name is cut.
+func titled(m *Model, topic, what string) string {
+	what = " " + m.theme.dot + " " + what
+	return m.theme.cut(m.theme.clean(topic), max(m.w-width(what), 1)) + what
 }
 
 func (s *segmentScreen) hints(*Model) string {

@@ -153,3 +153,13 @@ func TestPickFacts(t *testing.T) {
 		}
 	}
 }
+
+// A long name of a topic leaves room for what is shown of it.
+func TestTitles(t *testing.T) {
+	m := &Model{theme: newTheme(false, true), w: 20}
+	for topic, want := range map[string]string{"orders": "orders · segment 7", "orders-of-the-last-year": "orders-… · segment 7"} {
+		if got := titled(m, topic, "segment 7"); got != want {
+			t.Errorf("%s: %q, want %q", topic, got, want)
+		}
+	}
+}

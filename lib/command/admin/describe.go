@@ -94,6 +94,9 @@ func (l *loadView) bytes() string {
 	return cli.FormatByteRate(l.BytesPerSecond)
 }
 
+// both are a load in a line.
+func (l *loadView) both() string { return l.messages() + ", " + l.bytes() }
+
 // raw is a load for programs.
 func (l *loadView) raw() []string {
 	if l == nil {
@@ -284,7 +287,7 @@ var describedColumns = cli.View[describedView]{
 			if v.Load == nil {
 				return "not known"
 			}
-			return v.Load.bytes() + " " + v.Load.messages()
+			return v.Load.both()
 		}, Raw: func(v describedView) []string { return v.Load.raw() }},
 		{Header: "ACKS", Cell: func(v describedView) string { return v.Acks }},
 	},

@@ -37,7 +37,7 @@ func TestEvents(t *testing.T) {
 		return nil
 	}
 	for args, want := range map[string]string{
-		"orders": `2023-11-14T22:13:20Z  orders  v5  split  5 [0,32) → 7 [0,8) at a:1, 8 [8,32) at b:1; 40.1MB/s 41000msg/s; paused 12ms; 40.1MB/s is above <20MB/s>
+		"orders": `2023-11-14T22:13:20Z  orders  v5  split  5 [0,32) → 7 [0,8) at a:1, 8 [8,32) at b:1; 41000msg/s, 40.1MB/s; paused 12ms; 40.1MB/s is above <20MB/s>
 2023-11-14T22:13:20Z  orders  v6  failover  5 [0,32) → 7 [0,8) at a:1, 8 [8,32) at b:1; segment 5 sealed uncleanly; bad thing
 2023-11-14T22:13:20Z  orders  delete
 `,

@@ -135,7 +135,7 @@ func (c changeView) loadText() string {
 	if load == nil {
 		return ""
 	}
-	return load.bytes() + " " + load.messages()
+	return load.both()
 }
 
 func (c changeView) pauseText() string {

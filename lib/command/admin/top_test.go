@@ -82,7 +82,7 @@ func TestTopOnce(t *testing.T) {
 const topOnceText = `time:           2023-11-14T22:13:20Z
 cluster:        cafe
 leading broker: a:1
-traffic:        41000msg/s 40.1MB/s
+traffic:        41000msg/s, 40.1MB/s
 
 BROKER   ADDRESS   STATE        RACK   SEGMENTS   MESSAGES/S    BYTES/S     MEMORY   JOINED
 aa       a:1       ok, leader   r1            3   41000msg/s   40.1MB/s   0B of 0B   -
@@ -92,7 +92,7 @@ TOPIC    PARTITIONS   SEGMENTS   MESSAGES/S    BYTES/S   VERSION   SCALING
 orders           64          2   41000msg/s   40.1MB/s         4   auto
 idle              4          1       0msg/s       0B/s         2   off
 
-2023-11-14T22:13:20Z  orders  v4  split  5 [0,32) → 7 [0,8) at a:1, 8 [8,32) at b:1; 40.1MB/s 41000msg/s; paused 12ms; 40.1MB/s is above <20MB/s>
+2023-11-14T22:13:20Z  orders  v4  split  5 [0,32) → 7 [0,8) at a:1, 8 [8,32) at b:1; 41000msg/s, 40.1MB/s; paused 12ms; 40.1MB/s is above <20MB/s>
 `
 
 // While no master leads nobody knows how the brokers are.

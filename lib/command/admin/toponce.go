@@ -132,7 +132,7 @@ var topColumns = cli.View[topView]{
 			} else if sum == nil {
 				sum = &loadView{}
 			}
-			return sum.messages() + " " + sum.bytes()
+			return sum.both()
 		}},
 	},
 }
