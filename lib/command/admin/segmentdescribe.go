@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -20,7 +21,8 @@ func newSegmentDescribe(e *cli.Env) *cobra.Command {
 		Use:   "describe TOPIC SEGMENT",
 		Short: "Show a segment: who owns it, what is in it, what it came from and became",
 		Long: `Show a segment, live or sealed: who owns it and holds copies, what it has taken in,
-which change of the layout opened it and which one ended it. TOPIC/SEGMENT, as
+which change of the layout opened it and which one ended it; of a live one also the
+partitions that take something in, the busiest first. TOPIC/SEGMENT, as
 smq-admin segment list -o name prints it, is one argument for both.`,
 		Example: "  smq-admin segment describe orders 3\n  smq-admin segment list -o name | xargs -n 1 smq-admin segment describe",
 		Args:    cli.Args("TOPIC", "[SEGMENT]"),
@@ -34,7 +36,16 @@ smq-admin segment list -o name prints it, is one argument for both.`,
 				if err != nil {
 					return err
 				}
-				if err := segmentDescription.One(e, view, nil); err != nil {
+				err = segmentDescription.One(e, view, func() error {
+					if len(view.PartitionLoads) == 0 {
+						return nil
+					}
+					if _, err := fmt.Fprintln(e.Stdout); err != nil {
+						return err
+					}
+					return partitionColumns.Table(e, view.PartitionLoads)
+				})
+				if err != nil {
 					return err
 				}
 				return damageVerdict(e, "version", damaged)
@@ -72,6 +83,9 @@ type segmentDescriptionView struct {
 	Followers []replicaView `json:"followers"`
 	Opened    *openingView  `json:"opened"` // null: that version of the layout cannot be read
 	Ended     *endingView   `json:"ended"`  // null: it is live, or that version cannot be read
+	// PartitionLoads are of those that take something in, the busiest first; null: not
+	// known.
+	PartitionLoads []partitionView `json:"partition_loads"`
 }
 
 // openingView is the change that opened a segment.
@@ -119,6 +133,8 @@ func describeSegment(ctx context.Context, e *cli.Env, c *client.Client, topic sm
 	view = segmentDescriptionView{Followers: []replicaView{}}
 	if i := slices.IndexFunc(live, func(s segmentView) bool { return s.Segment == id }); i >= 0 {
 		view.segmentView = live[i]
+		load, _ := loads(ctx, e, c, topic)
+		view.PartitionLoads = viewPartitions(load, id)
 	}
 	var before map[smq.SegmentID]bool
 	for v, err := range c.Versions(ctx, topic) {
@@ -257,4 +273,38 @@ func (view segmentDescriptionView) endedText() string {
 		text += "; to " + listSegments(view.Ended.To)
 	}
 	return text
+}
+
+// partitionView is what a partition takes in.
+type partitionView struct {
+	Partition int32 `json:"partition"`
+	loadView
+}
+
+// viewPartitions are the loads of a segment's partitions, the busiest first; nil when
+// they are not known.
+func viewPartitions(d *smqpb.TopicDetail, segment uint64) []partitionView {
+	for _, l := range d.GetLoads() {
+		if l.GetSegment() != segment || len(l.GetPartitions()) != len(l.GetPartitionBytes()) || len(l.GetPartitions()) != len(l.GetPartitionMessages()) {
+			continue
+		}
+		views := []partitionView{}
+		for i, p := range l.GetPartitions() {
+			views = append(views, partitionView{p, loadView{perSecond(float64(l.GetPartitionMessages()[i])), perSecond(float64(l.GetPartitionBytes()[i]))}})
+		}
+		slices.SortFunc(views, func(a, b partitionView) int {
+			return cmp.Or(-cmp.Compare(a.BytesPerSecond, b.BytesPerSecond), cmp.Compare(a.Partition, b.Partition))
+		})
+		return views
+	}
+	return nil
+}
+
+var partitionColumns = cli.View[partitionView]{
+	Name: func(v partitionView) string { return number(v.Partition) },
+	Columns: []cli.Column[partitionView]{
+		{Header: "PARTITION", Cell: func(v partitionView) string { return number(v.Partition) }, Right: true},
+		{Header: "MESSAGES/S", Cell: func(v partitionView) string { return v.messages() }, Right: true},
+		{Header: "BYTES/S", Cell: func(v partitionView) string { return v.bytes() }, Right: true},
+	},
 }

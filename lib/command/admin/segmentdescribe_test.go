@@ -2,6 +2,7 @@ package admin
 
 import (
 	"encoding/json"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -66,5 +67,26 @@ func TestBrokerDescribeOfASilentOne(t *testing.T) {
 	}
 	if _, stderr, code := s.run(t, "broker", "describe", "cc"); code != cli.ExitNotFound || !strings.Contains(stderr, "broker cc: not found") {
 		t.Errorf("code %d, %s", code, stderr)
+	}
+}
+
+// Of a live segment the partitions that take something in are shown, the busiest first.
+func TestSegmentDescribeShowsPartitions(t *testing.T) {
+	s := startStub(t)
+	s.versions = []*smqpb.Layout{s.layout}
+	s.watch = func(_ int, send func(*smqpb.WatchUpdate)) error {
+		send(&smqpb.WatchUpdate{Reset_: true, Complete: true, Detail: &smqpb.TopicDetail{Config: s.config, Layout: s.layout, Loads: []*smqpb.SegmentLoad{
+			{Segment: 6, Partitions: []int32{40}, PartitionMessages: []float32{1}, PartitionBytes: []float32{1}},
+			{Segment: 5, Partitions: []int32{1, 2}, PartitionMessages: []float32{3, 4}, PartitionBytes: []float32{1000, 2000}},
+		}}})
+		return nil
+	}
+	view, _ := s.describedSegment(t, "5", 0)
+	if got := view.PartitionLoads; len(got) != 2 || got[0] != (partitionView{2, loadView{4, 2000}}) || got[1].Partition != 1 || view.Ended != nil || view.Opened.Version != 4 {
+		t.Errorf("got %+v", view)
+	}
+	stdout, _, _ := s.run(t, "segment", "describe", "orders", "5")
+	if !regexp.MustCompile(`(?m)^ +2 +4msg/s +2kB/s$`).MatchString(stdout) {
+		t.Errorf("got\n%s", stdout)
 	}
 }

@@ -129,6 +129,9 @@ func (f *follower) failed(err error) error {
 	if errors.Is(err, smq.ErrCorrupt) {
 		return fmt.Errorf("topic %s: %w; smq-admin log verify %[1]s shows all that is damaged", f.topic, err)
 	}
+	if errors.Is(err, smq.ErrNotFound) {
+		return fmt.Errorf("topic %s: %w any more: it was deleted", f.topic, smq.ErrNotFound)
+	}
 	return fmt.Errorf("topic %s: %w", f.topic, err)
 }
 

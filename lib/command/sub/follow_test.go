@@ -157,6 +157,14 @@ func TestFollowReportsErrors(t *testing.T) {
 	}
 }
 
+func TestFollowTellsOfDeletion(t *testing.T) {
+	gone := fmt.Errorf("look up topic t: leading broker a:1: topic t: %w", smq.ErrNotFound)
+	f := newFollower(t, &fakeSubscriber{fetches: []fetch{messagesOf(0, 0, 1)}, err: gone}, &stdout{}, plan{})
+	if err := f.run(t.Context()); !errors.Is(err, smq.ErrNotFound) || err.Error() != "topic t: not found any more: it was deleted" {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestFollowStopsWhenOutputCloses(t *testing.T) {
 	s := &fakeSubscriber{fetches: []fetch{messagesOf(0, 0, 2), caughtUp(0, 2)}}
 	f := newFollower(t, s, &stdout{err: cli.ErrOutputClosed}, plan{})
