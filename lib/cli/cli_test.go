@@ -73,7 +73,7 @@ func (h *harness) writeConfig(t *testing.T, text string) {
 	}
 }
 
-// words are the words of a command line; ” is an empty one.
+// words are the words of a command line, of which two quotes are an empty one.
 func words(line string) []string {
 	all := strings.Fields(line)
 	for i := range all {
