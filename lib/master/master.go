@@ -65,7 +65,7 @@ func start(c Config) (*Master, error) {
 		config: c, logger: c.Logger, hub: h, fsm: newFSM(h, c.id()), conns: c.Conns,
 		ready: make(chan struct{}), stopping: make(chan struct{}), done: make(chan struct{}),
 	}
-	if m.raft, m.parts, err = openRaft(c, m.fsm); err != nil {
+	if m.raft, m.parts, err = openRaft(c, m.fsm, m.stop); err != nil {
 		return nil, err
 	}
 	if m.conns == nil {

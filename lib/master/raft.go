@@ -26,6 +26,7 @@ type raftParts struct {
 	snapshots raft.SnapshotStore
 	transport raft.Transport
 	closers   []io.Closer // in order of opening
+	term      *termStore  // around stable, once raft is started
 }
 
 func (p *raftParts) close() error {
@@ -40,25 +41,30 @@ func (p *raftParts) close() error {
 // openRaft starts the raft node of a completed configuration. A node without
 // any state bootstraps the group, unless it is to join one: all members do it
 // with the same list, so it does not matter which of them is first.
-// smq.ErrCorrupt when the state that it has cannot be read.
-func openRaft(c Config, f raft.FSM) (r *raft.Raft, p *raftParts, err error) {
+// smq.ErrCorrupt when the state that it has cannot be read. failed is told when raft
+// cannot go on.
+func openRaft(c Config, f raft.FSM, failed func(error)) (r *raft.Raft, p *raftParts, err error) {
 	// Raft and its database take what they find in the files as it is. Damage
 	// shows as a panic, or as a fault where a file that is mapped into memory
 	// ends early. What is open then stays so: in which state, nobody knows.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
-		if v := recover(); v != nil {
+		switch v := recover(); {
+		case v == nil:
+		case p.term != nil && p.term.err != nil:
+			err = p.term.err
+		default:
 			err = fmt.Errorf("%w data directory %s (%v): no message is in it; start with an empty one", smq.ErrCorrupt, c.DataDir, v)
 		}
 	}()
 	p = &raftParts{}
-	if r, err = startRaft(c, f, p, raftLogger(c.Logger)); err != nil {
+	if r, err = startRaft(c, f, p, failed, raftLogger(c.Logger)); err != nil {
 		return nil, nil, errors.Join(err, p.close())
 	}
 	return r, p, nil
 }
 
-func startRaft(c Config, f raft.FSM, p *raftParts, logger hclog.Logger) (*raft.Raft, error) {
+func startRaft(c Config, f raft.FSM, p *raftParts, failed func(error), logger hclog.Logger) (*raft.Raft, error) {
 	if err := p.openStores(c.DataDir, logger); err != nil {
 		return nil, err
 	}
@@ -78,7 +84,8 @@ func startRaft(c Config, f raft.FSM, p *raftParts, logger hclog.Logger) (*raft.R
 			return nil, fmt.Errorf("make the master that ran by itself a group: %w", err)
 		}
 	}
-	r, err := raft.NewRaft(conf, f, p.logs, p.stable, p.snapshots, p.transport)
+	p.term = &termStore{StableStore: p.stable, dir: c.DataDir, failed: failed}
+	r, err := raft.NewRaft(conf, f, p.logs, p.term, p.snapshots, p.transport)
 	if err != nil {
 		return nil, fmt.Errorf("start raft: %w", err)
 	}
