@@ -16,8 +16,9 @@ import (
 const (
 	// pastEvents is how many events of before are told of at most, the newest.
 	pastEvents = 1000
-	// pastPage is how many versions of a topic are read at once.
-	pastPage = 32
+	// firstPage and lastPage are how many versions of a topic are read at once: few at
+	// first, twice as many each time.
+	firstPage, lastPage = 2, 64
 	// pastWait bounds how long they are read; what has not come by then is left out.
 	pastWait = 5 * time.Second
 	// lookAgain is how often it is looked whether a new leader has seen all topics.
@@ -27,7 +28,9 @@ const (
 // walk goes back through the layout versions of a topic.
 type walk struct {
 	topic *topic
-	next  uint64 // the version to read next; 0: all are read
+	next  uint64 // the version to read next; 0: there is none
+	page  uint64 // how many to read
+	atMS  int64  // when the oldest version that is read was written
 }
 
 // readPast returns events since a time that layout versions tell of, whoever led when they
@@ -43,12 +46,12 @@ func (l *Leader) readPast(ctx context.Context, sinceMS int64, asksFor func(names
 		lay := t.layout()
 		if asksFor(t.Topic.Namespace) && lay.Stamp.NowMS >= sinceMS {
 			events = append(events, eventOf(t.Topic, t.ID, lay))
-			walks = append(walks, &walk{topic: t, next: lay.Version - 1})
+			walks = append(walks, &walk{topic: t, next: lay.Version - 1, page: firstPage, atMS: lay.Stamp.NowMS})
 		}
 	}
 	for {
 		events, sinceMS = newest(events, sinceMS)
-		walks = slices.DeleteFunc(walks, func(w *walk) bool { return w.next == 0 })
+		walks = slices.DeleteFunc(walks, func(w *walk) bool { return w.next == 0 || w.atMS < sinceMS })
 		if len(walks) == 0 {
 			return events
 		}
@@ -78,22 +81,22 @@ func newest(events []*smqpb.LayoutEvent, sinceMS int64) ([]*smqpb.LayoutEvent, i
 	return events, max(sinceMS, events[0].GetCreatedMs())
 }
 
-// back reads the next page of a walk. The walk ends with the first version from before
-// sinceMS, and where the store does not give any more.
+// back reads the next page of a walk. The walk ends where the store does not give any
+// more.
 func (l *Leader) back(ctx context.Context, w *walk, sinceMS int64) []layout.Layout {
-	n := min(w.next, pastPage)
+	n := min(w.next, w.page)
 	page, err := catalog.ReadVersions(ctx, l.Store, w.topic.Topic, w.topic.ID, w.next-n+1, int(n))
 	w.next -= n
+	w.page = min(2*w.page, lastPage)
 	if err != nil {
 		l.Logger.Debug("older events of a topic are left out", "topic", w.topic.Topic.String(), "err", err)
 		w.next = 0
 		return nil
 	}
-	wanted := slices.DeleteFunc(page.Versions, func(v layout.Layout) bool { return v.Stamp.NowMS < sinceMS })
-	if len(wanted)+len(page.Damaged) < int(n) {
-		w.next = 0
+	for _, v := range page.Versions {
+		w.atMS = min(w.atMS, v.Stamp.NowMS)
 	}
-	return wanted
+	return slices.DeleteFunc(page.Versions, func(v layout.Layout) bool { return v.Stamp.NowMS < sinceMS })
 }
 
 // past is what a watcher is told of before it came.
