@@ -30,8 +30,8 @@ type DialOptions struct {
 
 // Dial prepares a connection to addr, host:port, with SMQ's codec, limits and
 // errors. It is made at the first call, made again whenever it breaks (first at
-// once, then at most a second apart), and rests when it was not used for a
-// while; calls meanwhile fail with smq.ErrUnavailable. A peer that has been
+// once, then at most a second apart, and with every call), and rests when it was not
+// used for a while; calls meanwhile fail with smq.ErrUnavailable. A peer that has been
 // silent for three seconds though it was asked for a sign of life counts as
 // gone, even while the network still accepts what is sent to it.
 func Dial(addr string, o DialOptions) (*grpc.ClientConn, error) { return dialWatched(addr, o, nil) }
@@ -39,7 +39,7 @@ func Dial(addr string, o DialOptions) (*grpc.ClientConn, error) { return dialWat
 // dialWatched is Dial. quiet, if not nil, is told when a connection's peer is quiet,
 // see Conns.OnQuiet.
 func dialWatched(addr string, o DialOptions, quiet func()) (*grpc.ClientConn, error) {
-	w := watcher{dial: o.Dialer, quiet: quiet, ready: make(chan struct{})}
+	w := watcher{dial: o.Dialer, quiet: quiet, dials: newDials(), ready: make(chan struct{})}
 	if w.dial == nil {
 		w.dial = dialTCP
 	}
@@ -57,8 +57,8 @@ func dialWatched(addr string, o DialOptions, quiet func()) (*grpc.ClientConn, er
 			grpc.MaxCallRecvMsgSize(MaxFrameSize),
 			grpc.MaxCallSendMsgSize(MaxFrameSize),
 		),
-		grpc.WithChainUnaryInterceptor(unaryClient),
-		grpc.WithChainStreamInterceptor(streamClient),
+		grpc.WithChainUnaryInterceptor(w.unary),
+		grpc.WithChainStreamInterceptor(w.stream),
 		grpc.WithStaticStreamWindowSize(orDefault(o.StreamWindow, streamWindow)),
 		grpc.WithStaticConnWindowSize(orDefault(o.ConnWindow, connWindow)),
 		grpc.WithReadBufferSize(ioBuffer),
@@ -84,11 +84,13 @@ func dialTCP(ctx context.Context, addr string) (net.Conn, error) {
 	return d.DialContext(ctx, "tcp", addr)
 }
 
-func unaryClient(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+func (w *watcher) unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	w.reach(ctx, cc)
 	return FromStatus(invoke(ctx, method, req, reply, cc, opts...))
 }
 
-func streamClient(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+func (w *watcher) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	w.reach(ctx, cc)
 	s, err := open(ctx, desc, cc, method, opts...)
 	if err != nil {
 		return nil, FromStatus(err)

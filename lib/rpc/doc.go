@@ -24,6 +24,13 @@
 // connection as they are, and copies what it receives once, into memory that
 // the receiver owns.
 //
+// # Peers that come back
+//
+// Whoever is out of reach is tried again with every call, so that nobody takes a
+// process that was started anew for dead because it was dead a moment ago: its
+// address reaches others, in a layout or as the leader's, at the time at which it
+// is needed.
+//
 // # Silence
 //
 // Every second without traffic a server pings its peer, and a peer that stays

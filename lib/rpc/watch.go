@@ -17,16 +17,19 @@ import (
 type watcher struct {
 	dial  func(ctx context.Context, addr string) (net.Conn, error)
 	quiet func()        // is told of a peer that does not answer, once for each time; may be nil
+	dials *dials        // see reach
 	ready chan struct{} // closed when conn is set
 	conn  *grpc.ClientConn
 }
 
 func (w *watcher) connect(ctx context.Context, addr string) (net.Conn, error) {
+	w.dials.begin()
 	raw, err := w.dial(ctx, addr)
 	if err != nil {
+		w.dials.end()
 		return nil, dialError(err)
 	}
-	c := &watchedConn{Conn: raw, closed: make(chan struct{})}
+	c := &watchedConn{Conn: raw, ended: w.dials.end, closed: make(chan struct{})}
 	go w.watch(c)
 	return c, nil
 }
@@ -95,6 +98,7 @@ func (w *watcher) ping(ctx context.Context) {
 type watchedConn struct {
 	net.Conn
 	reads  atomic.Uint64
+	ended  func() // is told once that it is closed
 	once   sync.Once
 	closed chan struct{}
 }
@@ -108,6 +112,9 @@ func (c *watchedConn) Read(b []byte) (int, error) {
 }
 
 func (c *watchedConn) Close() error {
-	c.once.Do(func() { close(c.closed) })
+	c.once.Do(func() {
+		close(c.closed)
+		c.ended()
+	})
 	return c.Conn.Close()
 }
