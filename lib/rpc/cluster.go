@@ -23,6 +23,11 @@ const (
 	minBackoff    = 50 * time.Millisecond
 	maxBackoff    = time.Second
 	masterTimeout = 2 * time.Second
+	// Waits are no longer than soonBackoff until they have lasted for soonFor: when a
+	// leader has died the next one is there within half a second, and a longer wait
+	// would outlast that by as much again.
+	soonBackoff = 100 * time.Millisecond
+	soonFor     = time.Second
 )
 
 // Cluster finds the masters that answer, the leading broker and everybody else,
@@ -220,6 +225,7 @@ func (c *Cluster) Master(ctx context.Context) (smqpb.MasterClient, string, error
 func (c *Cluster) Leader(ctx context.Context, call func(ctx context.Context, l smqpb.LeaderClient) error) error {
 	var p pause
 	var last error
+	away := make(map[string]bool) // who has not answered
 	for hops := 0; ; hops++ {
 		addr, err := c.leaderAddress(ctx)
 		if err == nil {
@@ -236,8 +242,13 @@ func (c *Cluster) Leader(ctx context.Context, call func(ctx context.Context, l s
 		}
 		last = err
 		c.leaderless.failed(c.logger, err)
+		away[addr] = errors.Is(err, smq.ErrUnavailable)
 		next := leaderHint(err)
-		if next == addr {
+		if next == addr || away[next] {
+			// A leader that the masters have named just now, and that has not heard of
+			// it yet, points back to the one that is gone. The masters are asked again;
+			// but somebody who insists is followed.
+			delete(away, next)
 			next = ""
 		}
 		c.setLeader(addr, next)
@@ -262,7 +273,7 @@ func (c *Cluster) callLeader(ctx context.Context, addr string, call func(context
 	err = call(supervised, smqpb.NewLeaderClient(conn))
 	var moved *NotLeaderError
 	if err != nil && errors.As(context.Cause(supervised), &moved) {
-		err = moved
+		err = &worded{moved.Error(), []error{moved, smq.ErrUnavailable}} // it hangs
 	}
 	if err != nil {
 		return fmt.Errorf("leading broker %s: %w", addr, err)
@@ -338,12 +349,18 @@ func (c *Cluster) Broker(_ context.Context, addr string) (smqpb.BrokerClient, er
 func (c *Cluster) Conn(addr string) (*grpc.ClientConn, error) { return c.conns.Get(addr) }
 
 // pause is a wait that doubles, with jitter so that many waiters spread out.
-type pause struct{ last time.Duration }
+type pause struct{ last, total time.Duration }
 
 // wait returns nil after the next pause or ctx's error when it ends before.
 func (p *pause) wait(ctx context.Context) error {
-	p.last = min(max(2*p.last, minBackoff), maxBackoff)
-	timer := time.NewTimer(p.last/2 + rand.N(p.last/2))
+	most := maxBackoff
+	if p.total < soonFor {
+		most = soonBackoff
+	}
+	p.last = min(max(2*p.last, minBackoff), most)
+	next := p.last/2 + rand.N(p.last/2)
+	p.total += next
+	timer := time.NewTimer(next)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -244,6 +244,55 @@ func TestLeaderWaitsForTheNextOne(t *testing.T) {
 	})
 }
 
+// The masters name a new leader a moment before it knows, and meanwhile it points
+// to the one that has died.
+func TestLeaderIsNotSentBackToTheDead(t *testing.T) {
+	inTown(t, func(t *testing.T, w *town) {
+		leads := says("m:1", "b1:1")
+		w.start("m:1", &node{info: func() (*smqpb.ClusterInfo, error) { return leads() }})
+		dead := w.start("b1:1", &node{})
+		dead.lookup = func() error {
+			leads = says("m:1", "b2:1")
+			return smq.ErrUnavailable
+		}
+		asked := 0
+		w.start("b2:1", &node{lookup: func() error {
+			if asked++; asked == 1 {
+				return &NotLeaderError{Address: "b1:1"}
+			}
+			return nil
+		}})
+		if err := NewCluster([]string{"m:1"}, w.conns, nil).Leader(t.Context(), lookup); err != nil {
+			t.Fatal(err)
+		}
+		if n := dead.calls(); n != 1 {
+			t.Errorf("the dead one was asked %d times", n)
+		}
+	})
+}
+
+func TestTheNextLeaderIsFoundSoon(t *testing.T) {
+	for range 20 { // waits are random
+		inTown(t, func(t *testing.T, w *town) {
+			const named = 500 * time.Millisecond
+			begun := time.Now()
+			w.start("m:1", &node{info: func() (*smqpb.ClusterInfo, error) {
+				if time.Since(begun) < named {
+					return says("m:1", "dead:1")()
+				}
+				return says("m:1", "b2:1")()
+			}})
+			w.start("b2:1", &node{lookup: func() error { return nil }})
+			if err := NewCluster([]string{"m:1"}, w.conns, nil).Leader(t.Context(), lookup); err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(begun); took > named+soonBackoff {
+				t.Errorf("it took %v", took)
+			}
+		})
+	}
+}
+
 func TestLeaderGivesUpWithTheContextOrForGood(t *testing.T) {
 	inTown(t, func(t *testing.T, w *town) {
 		refusal := error(smq.ErrUnavailable)
@@ -281,6 +330,26 @@ func TestLeaderGivesUpWithTheContextOrForGood(t *testing.T) {
 	})
 }
 
+// The masters that answer are those that know nothing new.
+func TestLeaderFollowsWhoInsists(t *testing.T) {
+	inTown(t, func(t *testing.T, w *town) {
+		w.start("m:1", &node{info: says("m:1", "b1:1")})
+		w.start("b1:1", &node{lookup: func() error { return &NotLeaderError{Address: "b2:1"} }})
+		asked := 0
+		w.start("b2:1", &node{lookup: func() error {
+			if asked++; asked == 1 {
+				return smq.ErrUnavailable
+			}
+			return nil
+		}})
+		ctx, cancel := within(10 * time.Second)
+		defer cancel()
+		if err := NewCluster([]string{"m:1"}, w.conns, nil).Leader(ctx, lookup); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // A leader that is paused does not say that another one has taken over; the
 // masters do.
 func TestLeaderThatHangsIsGivenUp(t *testing.T) {
@@ -294,12 +363,18 @@ func TestLeaderThatHangsIsGivenUp(t *testing.T) {
 		}
 		close(hung.net.silent)
 		leads = says("m:1", "b2:1")
-		w.start("b2:1", &node{lookup: func() error { return nil }})
+		asked := 0
+		w.start("b2:1", &node{lookup: func() error {
+			if asked++; asked == 1 {
+				return &NotLeaderError{Address: "b1:1"} // it has not heard yet
+			}
+			return nil
+		}})
 		since := time.Now()
 		if err := c.Leader(t.Context(), lookup); err != nil {
 			t.Fatal(err)
 		}
-		if took := time.Since(since); took > suspectAfter {
+		if took := time.Since(since); took > suspectAfter+soonBackoff {
 			t.Errorf("it took %v", took)
 		}
 	})
