@@ -42,6 +42,8 @@ func (m *Master) Join(stream grpc.BidiStreamingServer[smqpb.Heartbeat, smqpb.Gra
 		if r.leases.close(b.id, b.session, m.config.Clock()) {
 			m.logger.Info("a broker's connection broke off", "broker", b.id)
 			m.hub.announce(true)
+			// The next look at the leases may be most of a tick late.
+			time.AfterFunc(silentAfter, func() { signal(r.dirty) })
 		}
 	}()
 	return b.serve(first)
