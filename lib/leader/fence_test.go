@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
@@ -61,6 +62,28 @@ func TestASegmentThatWasNeverOpenedIsReplacedAtOnce(t *testing.T) {
 			b.t.Errorf("it is %v still", s)
 		}
 		b.wantCauses(c, layout.Failover)
+	})
+}
+
+// The end of the last lease is what a segment waits for whose replicas are all
+// lost, and nothing longer.
+func TestASegmentWithoutReplicasIsReplacedWhenTheLastLeaseEnds(t *testing.T) {
+	bubble(t, []string{"a", "b", "c"}, func(b *bed) {
+		c := b.createReplicated("t", 1, 2)
+		b.publish("t", 0, "one") // which is stored
+		s := b.live("t", 1)[0]
+		owner, follower := strings.TrimSuffix(s.GetOwnerAddress(), ":7310"), strings.TrimSuffix(s.GetReplicas()[0].GetAddress(), ":7310")
+		b.kill(follower)
+		b.kill(owner)
+		<-time.After(time.Second / 3)
+		b.expire(owner)
+		<-time.After(time.Second / 3)
+		synctest.Wait()
+		b.wantCauses(c)
+		b.expire(follower)
+		synctest.Wait()
+		b.wantCauses(c, layout.Failover)
+		b.check("t")
 	})
 }
 

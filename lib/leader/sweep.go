@@ -126,18 +126,20 @@ func (l *Leader) sweepTopic(ctx context.Context, name smq.Topic) error {
 }
 
 // reapLoop fails over the segments of dead brokers, whenever brokers or topics
-// have changed, and until it succeeds.
+// have changed, and now and again until it succeeds: a change, as the end of a
+// lease, may be what it takes.
 func (l *Leader) reapLoop(ctx context.Context) {
+	var again <-chan time.Time // nil: nothing is left to do
 	for {
 		select {
 		case <-l.view.changed:
+		case <-again:
 		case <-ctx.Done():
 			return
 		}
-		for l.reap(ctx) != nil {
-			if background.Wait(ctx, reapAgain) != nil {
-				return
-			}
+		again = nil
+		if l.reap(ctx) != nil {
+			again = time.After(reapAgain)
 		}
 	}
 }
