@@ -34,7 +34,8 @@
 //
 // A broker whose stream ends without a farewell is reported as silent at once:
 // it may be dead, and then its segments can be taken over before its lease has
-// run out.
+// run out. So is one that does not come to a new leading master a while after most
+// others have: it may have died together with the old one.
 //
 // # Goroutines
 //

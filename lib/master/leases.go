@@ -12,12 +12,15 @@ import (
 type leases struct {
 	duration time.Duration
 
-	mu   sync.Mutex
-	byID map[smq.BrokerID]*lease
+	mu         sync.Mutex
+	byID       map[smq.BrokerID]*lease
+	attended   bool          // at least half of the brokers have come
+	attendedAt time.Duration // since when
 }
 
 // lease is what the leading master holds of a broker besides the registry.
 type lease struct {
+	since   time.Duration // when it was made
 	until   time.Duration
 	expired bool     // being expired: there is no way back
 	session *session // the broker's latest stream; nil when that has ended, or in this reign never was
@@ -46,7 +49,7 @@ func (l *leases) sync(registered func() []smq.BrokerID, now time.Duration) {
 	for _, id := range registered() {
 		known[id] = true
 		if l.byID[id] == nil {
-			l.byID[id] = &lease{until: now + l.duration}
+			l.byID[id] = &lease{since: now, until: now + l.duration}
 		}
 	}
 	for id, b := range l.byID {
@@ -54,6 +57,21 @@ func (l *leases) sync(registered func() []smq.BrokerID, now time.Duration) {
 			b.refuse()
 			delete(l.byID, id)
 		}
+	}
+	l.attend(now)
+}
+
+// attend notes when enough brokers have come to this reign for the others to be
+// missed.
+func (l *leases) attend(now time.Duration) {
+	there := 0
+	for _, b := range l.byID {
+		if b.session != nil {
+			there++
+		}
+	}
+	if !l.attended && there > 0 && 2*there >= len(l.byID) {
+		l.attended, l.attendedAt = true, now
 	}
 }
 
@@ -72,7 +90,7 @@ func (l *leases) open(id smq.BrokerID, now time.Duration) *session {
 	defer l.mu.Unlock()
 	b := l.byID[id]
 	if b == nil {
-		b = &lease{until: now + l.duration}
+		b = &lease{since: now, until: now + l.duration}
 		l.byID[id] = b
 	}
 	if b.expired {
@@ -123,7 +141,9 @@ func (l *leases) renew(id smq.BrokerID, s *session, sequence uint64, now time.Du
 func (l *leases) makeUp(pause, now time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.attendedAt += pause
 	for _, b := range l.byID {
+		b.since += pause
 		b.until += pause
 		if pause >= l.duration {
 			b.until = max(b.until, now+l.duration)
@@ -182,6 +202,8 @@ type presence struct {
 	connected bool          // it has a stream
 	lost      bool          // its stream broke off
 	lostFor   time.Duration // since when
+	// missing: it never had one in this reign, and has had the time to.
+	missing bool
 }
 
 func (l *leases) presence(id smq.BrokerID, now time.Duration) presence {
@@ -191,5 +213,8 @@ func (l *leases) presence(id smq.BrokerID, now time.Duration) presence {
 	if b == nil {
 		return presence{}
 	}
-	return presence{load: b.load, connected: b.session != nil, lost: b.lost, lostFor: now - b.lostAt}
+	return presence{
+		load: b.load, connected: b.session != nil, lost: b.lost, lostFor: now - b.lostAt,
+		missing: b.session == nil && !b.lost && l.attended && now-max(l.attendedAt, b.since) >= missedAfter,
+	}
 }

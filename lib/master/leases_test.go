@@ -86,3 +86,47 @@ func TestPausesAreMadeUpFor(t *testing.T) {
 		}
 	}
 }
+
+// A new reign does not miss anybody before others have found the way to it, nor
+// those who have just registered.
+func TestBrokersAreMissedWhenOthersHaveCome(t *testing.T) {
+	l := newLeases(3 * time.Second)
+	all := ids("a", "b", "c", "d")
+	missed := func(now time.Duration) (missing string) {
+		l.sync(all, now)
+		for _, id := range all() {
+			if l.presence(id, now).missing {
+				missing += string(id)
+			}
+		}
+		return missing
+	}
+	const late = 2 * time.Second
+	for now := time.Duration(0); now <= late; now += tick {
+		if got := missed(now); got != "" {
+			t.Fatalf("missed %q after %v though nobody has come", got, now)
+		}
+	}
+	l.open("a", late)
+	missed(late)
+	if got := missed(late + missedAfter); got != "" {
+		t.Errorf("missed %q when only one has come", got)
+	}
+	l.open("b", late+missedAfter)
+	then := late + missedAfter
+	missed(then)
+	all = ids("a", "b", "c", "d", "new")
+	missed(then + tick)
+	l.makeUp(time.Second, then+time.Second)
+	then += time.Second
+	if got := missed(then + missedAfter - 1); got != "" {
+		t.Errorf("missed %q early", got)
+	}
+	if got := missed(then + missedAfter); got != "cd" {
+		t.Errorf("missed %q", got)
+	}
+	l.open("c", then+missedAfter)
+	if got := missed(then + missedAfter + tick); got != "dnew" {
+		t.Errorf("missed %q later", got)
+	}
+}

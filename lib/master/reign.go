@@ -19,6 +19,10 @@ const (
 	// leads, loses that to another one. A broker that merely lost its connection
 	// is back before.
 	silentAfter = 300 * time.Millisecond
+	// missedAfter is how long a broker that was registered before this reign may
+	// keep it waiting once half of the others have come. A broker that lives looks for
+	// the leading master at least every second.
+	missedAfter = 1500 * time.Millisecond
 	// applyTimeout bounds the wait for raft to take a command; once taken it
 	// ends with the leadership at the latest.
 	applyTimeout = 5 * time.Second
@@ -284,14 +288,14 @@ func (r *reign) commit() {
 	}
 }
 
-// silences lists what the registry does not know yet of broken and restored
-// connections.
+// silences lists what the registry does not know yet of broken, missing and
+// restored connections.
 func (r *reign) silences() []registry.Command {
 	now := r.m.config.Clock()
 	var commands []registry.Command
 	for _, b := range r.m.brokers() {
 		p := r.leases.presence(b.ID, now)
-		silent := b.Silent && !p.connected || p.lost && p.lostFor >= silentAfter
+		silent := b.Silent && !p.connected || p.lost && p.lostFor >= silentAfter || p.missing
 		if silent != b.Silent {
 			commands = append(commands, registry.Command{Silence: &registry.Silence{ID: b.ID, Silent: silent}})
 		}
