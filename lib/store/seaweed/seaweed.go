@@ -128,7 +128,7 @@ func (f *filers) greet(ctx context.Context) error {
 // configuration by DNS, and short waits, since the callers are the ones who
 // decide how long to try.
 func dialOptions() []grpc.DialOption {
-	again := backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second}
+	again := backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second / 2}
 	return []grpc.DialOption{
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithStatsHandler(sendingHandler{}),
