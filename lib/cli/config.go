@@ -42,6 +42,17 @@ func (e *Env) Configure(cmd *cobra.Command) error {
 	return e.setFlags(cmd, values)
 }
 
+// configured is the annotation of flags whose value is not from the command line.
+const configured = "smq_configured"
+
+// Typed reports whether a flag stands on the command line, and does not just have its
+// value from the environment or from the configuration file, as one may have that is for
+// all commands.
+func Typed(f *pflag.FlagSet, name string) bool {
+	flag := f.Lookup(name)
+	return flag != nil && flag.Changed && flag.Annotations[configured] == nil
+}
+
 func (e *Env) setFlags(cmd *cobra.Command, values *koanf.Koanf) error {
 	var failed error
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -57,6 +68,7 @@ func (e *Env) setFlags(cmd *cobra.Command, values *koanf.Koanf) error {
 				failed = Usagef("%s, or %s in the configuration file: %w", variable(cmd, f), strings.Join(flagPath(cmd, f), "."), err)
 			}
 		}
+		must(cmd.Flags().SetAnnotation(f.Name, configured, []string{"true"}))
 	})
 	return failed
 }

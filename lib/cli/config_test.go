@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
 )
 
 func TestPrecedence(t *testing.T) {
@@ -54,6 +56,29 @@ smq-pub:
 				t.Errorf("exit code %d, %s\ngot  %s\nwant %s", code, h.err.String(), got, test.want)
 			}
 		})
+	}
+}
+
+func TestTypedFlags(t *testing.T) {
+	for _, test := range []struct {
+		args, variable string
+		want           bool
+	}{{"", "", false}, {"", "json", false}, {"-o json", "", true}, {"-o json", "yaml", true}} {
+		h := newHarness(t)
+		h.vars["SMQ_OUTPUT"] = test.variable
+		var typed bool
+		tree := func(e *Env) *cobra.Command {
+			root := h.tree(e)
+			cmd, _, err := root.Find([]string{"thing", "make"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			h.run = func(*Env) error { typed = Typed(cmd.Flags(), "output"); return nil }
+			return root
+		}
+		if code := h.env.Run(t.Context(), tree, append([]string{"thing", "make", "x"}, strings.Fields(test.args)...)); code != 0 || typed != test.want {
+			t.Errorf("%q, variable %q: code %d, %t", test.args, test.variable, code, typed)
+		}
 	}
 }
 

@@ -98,13 +98,16 @@ func badDuration(s string) error {
 // Size is a flag value that ParseSize reads.
 type Size int64
 
+// exact are the units in which a size may be a whole number, the largest first.
+var exact = []struct {
+	name string
+	size int64
+}{{"GiB", 1 << 30}, {"GB", 1e9}, {"MiB", 1 << 20}, {"MB", 1e6}, {"KiB", 1 << 10}, {"kB", 1e3}}
+
 // String is the size as it is written.
 func (s *Size) String() string {
 	n := int64(*s)
-	for _, u := range []struct {
-		name string
-		size int64
-	}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}} {
+	for _, u := range exact {
 		if n != 0 && n%u.size == 0 {
 			return fmt.Sprintf("%d%s", n/u.size, u.name)
 		}

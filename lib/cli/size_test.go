@@ -23,7 +23,7 @@ func TestParseSize(t *testing.T) {
 }
 
 func TestSizeFlagPrintsWhatItReads(t *testing.T) {
-	for _, text := range []string{"0", "1", "1000", "1KiB", "3MiB", "5GiB"} {
+	for _, text := range []string{"0", "1", "1kB", "17MB", "2GB", "1001", "1KiB", "3MiB", "5GiB"} {
 		var s Size
 		if err := s.Set(text); err != nil || s.String() != text {
 			t.Errorf("%s: %v, prints as %s", text, err, s.String())

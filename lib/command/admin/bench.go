@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -229,6 +230,9 @@ func (o *benchFlags) stages() ([]bench.Stage, error) {
 
 // parseTopic reads --topic and checks the flags that go with it.
 func (o *benchFlags) parseTopic(f *pflag.FlagSet) (smq.Topic, error) {
+	if !cli.Typed(f, "output") && !slices.Contains(benchFormats, o.output) {
+		o.output = "table" // the one for all commands is none of these
+	}
 	if err := cli.OneOf("format", o.output, benchFormats...); err != nil {
 		return smq.Topic{}, err
 	}

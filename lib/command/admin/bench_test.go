@@ -93,7 +93,7 @@ func TestBench(t *testing.T) {
 		t.Fatal(stderr)
 	}
 	stdout, stderr, code := s.run(t, "bench", "pub", "--topic", "mine", "--messages", "10", "--warmup", "0s")
-	if code != 0 || !strings.Contains(stdout, "pub of mine, 3 partitions, 1024 B a message, as fast as possible, 1 producer\n") || !strings.Contains(stdout, "MS ") {
+	if code != 0 || !strings.Contains(stdout, "pub of mine, 3 partitions, 1KiB a message, as fast as possible, 1 producer\n") || !strings.Contains(stdout, "MS ") {
 		t.Errorf("code %d, %s%s", code, stdout, stderr)
 	}
 	stdout, _, code = s.run(t, "bench", "sub", "--topic", "mine", "-o", "csv")

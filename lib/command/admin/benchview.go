@@ -219,7 +219,7 @@ func (v benchView) title() string {
 	case v.InFlight > 0:
 		pace = fmt.Sprintf("%d under way", v.InFlight)
 	}
-	return fmt.Sprintf("%s, %d B a message, %s, %s", topic, v.Size, pace, smq.Count(v.Producers, "producer"))
+	return fmt.Sprintf("%s, %s a message, %s, %s", topic, cli.FormatSize(int64(v.Size)), pace, smq.Count(v.Producers, "producer"))
 }
 
 // namedLatency is a row of the table of latencies.

@@ -49,7 +49,7 @@ cluster, or of TOPIC.`,
 			if o.once {
 				return topOnce(cmd.Context(), e, o.topic)
 			}
-			if cmd.Flags().Changed("output") {
+			if cli.Typed(cmd.Flags(), "output") {
 				return cli.Usagef("--output is for top --once")
 			}
 			return top(cmd.Context(), e, o)

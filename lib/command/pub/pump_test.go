@@ -599,7 +599,7 @@ func TestFlagMistakes(t *testing.T) {
 		{"t --tee --report", 2, "use one"},
 		{"t --partitions 3", 2, "--partitions needs --create"},
 		{"t --create --partitions 0", 2, "a topic has 1 to 1000000"},
-		{"t --batch 1GB", 2, "--batch 1000000000: use 1B to 16.1MiB"},
+		{"t --batch 1GB", 2, "--batch 1GB: use 1B to 16.1MiB"},
 		{"t -H x", 2, `header "x" is not NAME=VALUE`},
 		{"t -d \\q", 2, `unknown escape \q`},
 		{"t --delimiter=", 2, "-d is empty"},
