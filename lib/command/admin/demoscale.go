@@ -11,6 +11,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/seaweedmq/smq/lib/background"
+	"github.com/seaweedmq/smq/lib/cli"
 	"github.com/seaweedmq/smq/lib/client"
 	"github.com/seaweedmq/smq/lib/smq"
 	"github.com/seaweedmq/smq/lib/smqpb"
@@ -38,7 +39,9 @@ func (d *demo) scale(ctx context.Context) error {
 	if _, err := d.client.CreateTopic(ctx, floodTopic, client.TopicOptions{Scaling: floodScaling}); err != nil {
 		return err
 	}
-	if err := d.say("a flood comes over topic %s: %d messages of %d bytes a second, where a segment is split above 1 MB/s", floodTopic, floodRate, floodSize); err != nil {
+	size := cli.Size(floodSize)
+	if err := d.say("a flood comes over topic %s: %s of %v each, where a segment is split above %s", floodTopic,
+		cli.FormatMessageRate(floodRate), &size, cli.FormatByteRate(floodScaling.GetSplitBytesPerSecond())); err != nil {
 		return err
 	}
 	watching, stop := context.WithCancel(ctx)
@@ -87,7 +90,12 @@ func (d *demo) describeEvent(e *smqpb.LayoutEvent) string {
 	for _, s := range e.GetOpened() {
 		come = append(come, fmt.Sprintf("%d (partitions %d to %d, %s)", s.GetId(), s.GetLo(), s.GetHi()-1, d.nameOf(s.GetOwnerAddress())))
 	}
-	return fmt.Sprintf("%s: segment %s became %s; publishers to it waited %d ms", e.GetCause(), strings.Join(gone, ", "), strings.Join(come, ", "), e.GetPauseMs())
+	segments, them := "segment", "it"
+	if len(gone) > 1 {
+		segments, them = "segments", "them"
+	}
+	return fmt.Sprintf("%s: %s %s became %s; publishers to %s waited %v", e.GetCause(), segments, strings.Join(gone, ", "), strings.Join(come, ", "),
+		them, time.Duration(e.GetPauseMs())*time.Millisecond)
 }
 
 // flood publishes until the topic has been spread over several brokers for a

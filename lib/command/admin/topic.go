@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -63,6 +64,7 @@ cluster's default.`,
 	return cmd
 }
 
+// parseTopics reads names; one that is there twice counts once.
 func parseTopics(args []string) ([]smq.Topic, error) {
 	var topics []smq.Topic
 	for _, arg := range args {
@@ -70,7 +72,9 @@ func parseTopics(args []string) ([]smq.Topic, error) {
 		if err != nil {
 			return nil, err
 		}
-		topics = append(topics, t)
+		if !slices.Contains(topics, t) {
+			topics = append(topics, t)
+		}
 	}
 	return topics, nil
 }

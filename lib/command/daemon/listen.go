@@ -15,8 +15,8 @@ import (
 // Listen listens on address, host:port; flag is the flag that it came from.
 // Port 0 takes a free one.
 func Listen(flag, address string) (net.Listener, error) {
-	if _, port, err := net.SplitHostPort(address); err != nil || !isPort(port) {
-		return nil, cli.Usagef("--%s %q is not HOST:PORT", flag, address)
+	if err := CheckAddress(flag, address); err != nil {
+		return nil, err
 	}
 	l, err := net.Listen("tcp", address)
 	switch {
@@ -28,10 +28,17 @@ func Listen(flag, address string) (net.Listener, error) {
 	return l, nil
 }
 
-// isPort reports whether there can be such a port: a number, or the name of a service.
-func isPort(port string) bool {
-	_, err := net.LookupPort("tcp", port)
-	return err == nil
+// CheckAddress refuses what is not HOST:PORT; a port is a number, or the name of a
+// service.
+func CheckAddress(flag, address string) error {
+	_, port, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+	}
+	if err != nil {
+		return cli.Usagef("--%s %q is not HOST:PORT", flag, address)
+	}
+	return nil
 }
 
 // bare takes the operation and address off an error of package net.

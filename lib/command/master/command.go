@@ -100,6 +100,9 @@ func run(ctx context.Context, e *cli.Env, o *options) error {
 	if err != nil {
 		return err
 	}
+	if err := o.checkRaft(); err != nil {
+		return err
+	}
 	if err := o.checkStore(ctx, logger); err != nil {
 		return err
 	}
@@ -155,6 +158,16 @@ func (o *options) checkStore(ctx context.Context, logger *slog.Logger) error {
 		return st.Close() // it is opened again where it is needed
 	}
 	return nil // it may answer when it is needed
+}
+
+// checkRaft refuses a raft address that cannot be one, also where nobody dials it.
+func (o *options) checkRaft() error {
+	for flag, address := range map[string]string{"raft": o.raft, "raft-listen": o.raftListen} {
+		if err := daemon.CheckAddress(flag, address); address != "" && err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // listeners are what the master listens on; those that are off are nil.
