@@ -59,7 +59,7 @@ func (f *finder) live(ctx context.Context, p smq.Partition, newerThan smq.Segmen
 // check says whether the topic has the partition.
 func (f *finder) check(p smq.Partition) error {
 	if p < 0 || p >= f.topic.Partitions {
-		return fmt.Errorf("%w partition %d: topic %v has %d", smq.ErrInvalid, p, f.topic.Topic, f.topic.Partitions)
+		return fmt.Errorf("%w partition %d: topic %v has 0 to %d", smq.ErrInvalid, p, f.topic.Topic, f.topic.Partitions-1)
 	}
 	return nil
 }

@@ -54,7 +54,7 @@ func checkPartitions(config *smqpb.TopicConfig, partitions []int32) ([]int32, er
 	}
 	sorted := slices.Compact(slices.Sorted(slices.Values(partitions)))
 	if sorted[0] < 0 || sorted[len(sorted)-1] >= n {
-		return nil, fmt.Errorf("%w partitions %d to %d: topic %s has %d", smq.ErrInvalid, sorted[0], sorted[len(sorted)-1], config.GetTopic(), n)
+		return nil, fmt.Errorf("%w partitions %d to %d: topic %s has 0 to %d", smq.ErrInvalid, sorted[0], sorted[len(sorted)-1], config.GetTopic(), n-1)
 	}
 	return sorted, nil
 }

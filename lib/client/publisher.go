@@ -186,7 +186,7 @@ func (p *Publisher) choose(m *Message) (int32, error) {
 	n := p.topic.GetPartitions()
 	if m.Partition != AnyPartition {
 		if m.Partition < 0 || m.Partition >= n {
-			return 0, fmt.Errorf("%w partition %d: topic %s has %d", smq.ErrInvalid, m.Partition, p.topic.GetTopic(), n)
+			return 0, fmt.Errorf("%w partition %d: topic %s has 0 to %d", smq.ErrInvalid, m.Partition, p.topic.GetTopic(), n-1)
 		}
 		return m.Partition, nil
 	}
