@@ -12,8 +12,11 @@ type Rate struct {
 	Bytes     bool // else messages
 }
 
+// thousands are the letters that numbers of messages may have, as the console prints them.
+var thousands = map[byte]float64{'k': 1e3, 'M': 1e6, 'G': 1e9}
+
 // ParseRate reads N/s or Nmsg/s as messages and SIZE/s as bytes; what has a
-// unit of bytes counts bytes.
+// unit of bytes counts bytes. With msg, N may end in k, M or G.
 func ParseRate(text string) (Rate, error) {
 	number, ok := strings.CutSuffix(strings.TrimSpace(text), "/s")
 	number, messages := strings.CutSuffix(number, "msg")
@@ -21,8 +24,12 @@ func ParseRate(text string) (Rate, error) {
 	if !ok || strings.ContainsAny(number, "xX_") { // of which Go's numbers may be made
 		return Rate{}, badRate(text)
 	}
-	if n, err := strconv.ParseFloat(number, 64); err == nil && n > 0 && n < 1e12 {
-		return Rate{PerSecond: n}, nil
+	digits, times := number, 1.0
+	if n := len(number); messages && n > 0 && thousands[number[n-1]] > 0 {
+		digits, times = number[:n-1], thousands[number[n-1]]
+	}
+	if n, err := strconv.ParseFloat(digits, 64); err == nil && n > 0 && n*times < 1e12 {
+		return Rate{PerSecond: n * times}, nil
 	}
 	if n, err := ParseSize(number); err == nil && n > 0 && !messages {
 		return Rate{PerSecond: float64(n), Bytes: true}, nil

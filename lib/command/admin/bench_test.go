@@ -253,7 +253,7 @@ func TestBenchUsage(t *testing.T) {
 		"sub --replicas 9":                  "--replicas 9: a topic has 1 to 5",
 		"sub --topic orders --messages 3":   "--topic orders: what is in it is read",
 		"pub --duration 0s":                 "invalid length",
-		"pub --rate 50kmsg/s":               `--rate "50kmsg/s" is not a rate; write for instance 50000msg/s or 20MB/s`,
+		"pub --rate 50msgs/s":               `--rate "50msgs/s" is not a rate; write for instance 50000msg/s or 20MB/s`,
 		"pub orders":                        `unexpected argument "orders"`,
 	} {
 		_, stderr, code := s.run(t, append([]string{"bench"}, strings.Fields(args)...)...)
