@@ -44,7 +44,7 @@ func (h *harness) tree(e *Env) *cobra.Command {
 	e.AddMasterFlag(root)
 	e.AddTimeoutFlag(root, DefaultTimeout, "give up after this long")
 	things := &cobra.Command{Use: "thing"}
-	makeIt := &cobra.Command{Use: "make NAME", Args: Args("NAME"), RunE: func(*cobra.Command, []string) error { return h.run(e) }}
+	makeIt := &cobra.Command{Use: "make NAME", SuggestFor: []string{"new"}, Args: Args("NAME"), RunE: func(*cobra.Command, []string) error { return h.run(e) }}
 	makeIt.Flags().IntVar(&h.partitions, "partitions", 64, "how many")
 	makeIt.Flags().String("kind", "", "of which kind")
 	makeIt.Flags().String("note", "", "what to note")
@@ -104,6 +104,7 @@ func TestUsageErrors(t *testing.T) {
 	tests := []struct{ args, want string }{
 		{"thnig make", `smq-admin: unknown command "thnig" for smq-admin, did you mean thing?; see smq-admin --help`},
 		{"thing mak x", `smq-admin: unknown command "mak" for smq-admin thing, did you mean make?; see smq-admin thing --help`},
+		{"thing new x", `smq-admin: unknown command "new" for smq-admin thing, did you mean make?; see smq-admin thing --help`},
 		{"thing qqqq", `smq-admin: unknown command "qqqq" for smq-admin thing; see smq-admin thing --help`},
 		{"help thnig", `smq-admin: unknown command "thnig" for smq-admin, did you mean thing?; see smq-admin --help`},
 		{"help thing mak", `smq-admin: unknown command "mak" for smq-admin thing, did you mean make?; see smq-admin thing --help`},

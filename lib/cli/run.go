@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
+	"slices"
 
 	"github.com/spf13/cobra"
 )
@@ -150,13 +151,19 @@ func (e *Env) noCommand(cmd *cobra.Command, args []string) error {
 		return Exit(ExitUsage, nil)
 	}
 	var names []string
+	meant := ""
 	for _, c := range cmd.Commands() {
 		if c.IsAvailableCommand() {
 			names = append(names, c.Name())
 		}
+		if slices.Contains(c.SuggestFor, args[0]) { // what other tools call it
+			meant = fmt.Sprintf(", did you mean %s?", c.Name())
+		}
 	}
-	return Usagef("unknown command %q for %s%s; see %s --help",
-		args[0], cmd.CommandPath(), didYouMean(args[0], names, ""), cmd.CommandPath())
+	if meant == "" {
+		meant = didYouMean(args[0], names, "")
+	}
+	return Usagef("unknown command %q for %s%s; see %s --help", args[0], cmd.CommandPath(), meant, cmd.CommandPath())
 }
 
 // guard turns a panic into an error. The trace is for whoever mends it, so it

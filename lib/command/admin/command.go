@@ -66,10 +66,25 @@ func withClientUntimed(ctx context.Context, e *cli.Env, f func(ctx context.Conte
 	return f(ctx, c)
 }
 
+// elsewhere is what other tools call a command.
+var elsewhere = map[string][]string{
+	"list":     {"ls", "get"},
+	"describe": {"show", "info", "inspect"},
+	"create":   {"add", "new", "make"},
+	"alter":    {"update", "edit", "set", "config"},
+	"delete":   {"rm", "del", "remove", "drop"},
+	"drain":    {"decommission", "remove"},
+	"remove":   {"rm", "delete"},
+	"history":  {"log"},
+}
+
 // group is a command that only holds others, and shows an example of each.
 func group(name, short string, commands ...*cobra.Command) *cobra.Command {
 	g := &cobra.Command{Use: name, Short: short}
 	g.AddCommand(commands...)
+	for _, c := range commands {
+		c.SuggestFor = elsewhere[c.Name()]
+	}
 	var examples []string
 	for _, c := range commands {
 		lines := strings.Split(c.Example, "\n")

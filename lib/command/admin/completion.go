@@ -16,11 +16,12 @@ func newCompletion() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "completion bash|zsh|fish|powershell",
 		Short: "Print a script that completes commands in a shell",
-		Long: `Print a script that completes the commands of a binary in a shell. Names of topics
-and brokers are asked from the cluster while one types. The script for bash needs
+		Long: `Print a script that completes the commands of a binary in a shell. Topics, segments,
+brokers, masters and namespaces are asked from the cluster while one types. The script for bash needs
 the package bash-completion, which most systems have installed.`,
 		Example: `  source <(smq-admin completion bash)
   source <(smq-admin completion bash --for smq-pub)
+  smq-admin completion zsh > "${fpath[1]}/_smq-admin"
   smq-admin completion fish > ~/.config/fish/completions/smq-admin.fish`,
 		Args:              cli.Args("SHELL"),
 		ValidArgsFunction: connect.OnlyFirst(cli.Words("bash", "zsh", "fish", "powershell")),
