@@ -118,6 +118,9 @@ func TestUsageErrors(t *testing.T) {
 		{"thing make a --tag ''", `smq-admin: --tag is empty: give it a value, or leave it out`},
 		{"thing make a --master ''", `smq-admin: --master is empty: give it a value, or leave it out`},
 		{"thing make a --partitoins 3", `smq-admin: unknown flag: --partitoins, did you mean --partitions?; see smq-admin thing make --help`},
+		{"thing make a --no-headers", `smq-admin: unknown flag: --no-headers, did you mean -o plain?; see smq-admin thing make --help`},
+		{"thing --no-headers", `smq-admin: unknown flag: --no-headers; see smq-admin thing --help`},
+		{"thing make a --bootstrap-server x:1", `smq-admin: unknown flag: --bootstrap-server, did you mean --master?; see smq-admin thing make --help`},
 		{"thing make a -o jsno", `smq-admin: --output: format "jsno" is not one of table, json, yaml, plain, name, did you mean json?; see smq-admin thing make --help`},
 		{"thing make a --timeout soon", `smq-admin: --timeout: "soon" is not a duration; write for instance 500ms, 90s, 1h30m or 7d; see smq-admin thing make --help`},
 	}

@@ -64,7 +64,7 @@ func (e *Env) AddLogFlag(cmd *cobra.Command) {
 // AddOutputFlag adds --output to a command that lists or shows something.
 func (e *Env) AddOutputFlag(cmd *cobra.Command) {
 	e.Flags.Output = FormatTable
-	cmd.Flags().VarP(&e.Flags.Output, "output", "o", "table, json, yaml, plain or name")
+	cmd.Flags().VarP(&e.Flags.Output, "output", "o", "table, json, yaml, plain (a line each: tabs, no heads, raw numbers) or name")
 	must(cmd.RegisterFlagCompletionFunc("output", Words(formatNames...)))
 }
 

@@ -62,6 +62,15 @@ func editDistance(a, b string) int {
 	return last[len(b)]
 }
 
+// elsewhere are flags of other tools, and the flag that does the same here.
+var elsewhere = map[string]struct{ flag, usage string }{
+	"no-headers":       {"output", "-o plain"},
+	"format":           {"output", "--output"},
+	"bootstrap-server": {"master", "--master"},
+	"brokers":          {"master", "--master"},
+	"server":           {"master", "--master"},
+}
+
 // flagError makes what is wrong with the flags a usage error, with the name
 // that was probably meant.
 func flagError(cmd *cobra.Command, err error) error {
@@ -74,6 +83,9 @@ func flagError(cmd *cobra.Command, err error) error {
 			}
 		})
 		hint = didYouMean(name, names, "--")
+		if f := elsewhere[name]; hint == "" && cmd.Flags().Lookup(f.flag) != nil {
+			hint = ", did you mean " + f.usage + "?"
+		}
 	}
 	if value := new(pflag.InvalidValueError); errors.As(err, &value) {
 		err = badValue(value)
