@@ -40,6 +40,8 @@ func (c *Client) Watch(ctx context.Context, req *smqpb.WatchRequest, update func
 			return err
 		})
 		switch {
+		case err != nil && errors.Is(context.Cause(ctx), context.DeadlineExceeded):
+			return fmt.Errorf("watch: %w", err) // which says what was in the way until then
 		case ctx.Err() != nil:
 			return fmt.Errorf("watch: %w", context.Cause(ctx))
 		case err != nil:
