@@ -117,6 +117,7 @@ func TestUsageErrors(t *testing.T) {
 		{"thing make a --kind ''", `smq-admin: --kind is empty: give it a value, or leave it out`},
 		{"thing make a --tag ''", `smq-admin: --tag is empty: give it a value, or leave it out`},
 		{"thing make a --master ''", `smq-admin: --master is empty: give it a value, or leave it out`},
+		{"thing make a --master a:1,", `smq-admin: --master has an empty part: a:1,`},
 		{"thing make a --partitoins 3", `smq-admin: unknown flag: --partitoins, did you mean --partitions?; see smq-admin thing make --help`},
 		{"thing make a --no-headers", `smq-admin: unknown flag: --no-headers, did you mean -o plain?; see smq-admin thing make --help`},
 		{"thing --no-headers", `smq-admin: unknown flag: --no-headers; see smq-admin thing --help`},

@@ -39,7 +39,13 @@ func (e *Env) Configure(cmd *cobra.Command) error {
 	if err != nil {
 		return Exit(ExitUsage, err)
 	}
-	return e.setFlags(cmd, values)
+	if err := e.setFlags(cmd, values); err != nil {
+		return err
+	}
+	for i, master := range e.Flags.Masters {
+		e.Flags.Masters[i] = strings.TrimSpace(master) // as in "a:7300, b:7300"
+	}
+	return nil
 }
 
 // configured is the annotation of flags whose value is not from the command line.

@@ -34,6 +34,7 @@ smq-pub:
 		{"flag over environment", file,
 			map[string]string{"SMQ_MASTER": "env:1", "SMQ_TIMEOUT": "4s"}, "--master flag:1 --timeout 5s --partitions 9",
 			"[flag:1] 5s 9 [a b,c]"},
+		{"spaces", "", map[string]string{"SMQ_MASTER": "env:1, env:2 "}, "", "[env:1 env:2] 15s 64 []"},
 		{"underscores", "smq_admin: {thing: {make: {partitions: 5}}}", nil, "", "[127.0.0.1:7300] 15s 5 []"},
 		{"variables that are no flag's", "", map[string]string{"SMQ_ADMIN_VERSION": "1.2", "SMQ_ADMIN_THING_MAKE_HELP": "x"}, "", "[127.0.0.1:7300] 15s 64 []"},
 		{"empty file", "\n# nothing\n", nil, "", "[127.0.0.1:7300] 15s 64 []"},

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -22,19 +23,16 @@ func MayBeEmpty(f *pflag.FlagSet, names ...string) {
 // variable is not set: what the flag is there for would silently not be done.
 func refuseEmpty(cmd *cobra.Command) (err error) {
 	cmd.Flags().Visit(func(f *pflag.Flag) {
-		if err == nil && f.Annotations[mayBeEmpty] == nil && isEmpty(f.Value) {
+		if err != nil || f.Annotations[mayBeEmpty] != nil {
+			return
+		}
+		list, isList := f.Value.(pflag.SliceValue)
+		switch {
+		case isList && len(list.GetSlice()) > 1 && slices.Contains(list.GetSlice(), ""):
+			err = Usagef("--%s has an empty part: %s", f.Name, strings.Join(list.GetSlice(), ","))
+		case isList && strings.Join(list.GetSlice(), "") == "", f.Value.Type() == "string" && f.Value.String() == "":
 			err = Usagef("--%s is empty: give it a value, or leave it out", f.Name)
 		}
 	})
 	return err
-}
-
-// isEmpty reports whether a text is empty, or whether a list has none or an empty one.
-func isEmpty(value pflag.Value) bool {
-	switch v := value.(type) {
-	case pflag.SliceValue:
-		return len(v.GetSlice()) == 0 || slices.Contains(v.GetSlice(), "")
-	default:
-		return v.Type() == "string" && v.String() == ""
-	}
 }
