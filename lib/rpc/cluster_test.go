@@ -30,11 +30,12 @@ type town struct {
 type node struct {
 	smqpb.UnimplementedMasterServer
 	smqpb.UnimplementedLeaderServer
-	net    *pipeNet
-	asked  int // calls so far, of either kind; guarded by town.mu
-	town   *town
-	info   func() (*smqpb.ClusterInfo, error)
-	lookup func() error
+	net      *pipeNet
+	asked    int // calls so far, of either kind; guarded by town.mu
+	town     *town
+	noBroker bool // it is a master only
+	info     func() (*smqpb.ClusterInfo, error)
+	lookup   func() error
 }
 
 // inTown runs test in a synctest bubble.
@@ -61,7 +62,9 @@ func (w *town) start(addr string, n *node) *node {
 	n.net, n.town = newPipeNet(), w
 	s := NewServer(ServerOptions{})
 	smqpb.RegisterMasterServer(s, n)
-	smqpb.RegisterLeaderServer(s, n)
+	if !n.noBroker {
+		smqpb.RegisterLeaderServer(s, n)
+	}
 	go s.Serve(n.net)
 	w.t.Cleanup(s.Stop)
 	w.mu.Lock()
@@ -267,6 +270,22 @@ func TestLeaderIsNotSentBackToTheDead(t *testing.T) {
 		}
 		if n := dead.calls(); n != 1 {
 			t.Errorf("the dead one was asked %d times", n)
+		}
+	})
+}
+
+// The address of a leader that is gone may be another process's by now.
+func TestLeaderWhoseAddressIsAnothers(t *testing.T) {
+	inTown(t, func(t *testing.T, w *town) {
+		leads := says("m:1", "m:1")
+		w.start("m:1", &node{noBroker: true, info: func() (*smqpb.ClusterInfo, error) {
+			now := leads
+			leads = says("m:1", "b2:1")
+			return now()
+		}})
+		w.start("b2:1", &node{lookup: func() error { return nil }})
+		if err := NewCluster([]string{"m:1"}, w.conns, nil).Leader(t.Context(), lookup); err != nil {
+			t.Error(err)
 		}
 	})
 }

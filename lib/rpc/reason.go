@@ -99,12 +99,13 @@ func isHang(st *status.Status) bool {
 }
 
 // isForeign reports whether a status that gRPC itself made tells that the other
-// end is no server of SMQ's: it lacks the method, or answers as HTTP servers do.
+// end is no server of SMQ's, or of another kind than is wanted: it lacks all the
+// methods of that kind, not just a newer one, or answers as HTTP servers do.
 func isForeign(st *status.Status) bool {
 	text := st.Message()
 	switch st.Code() {
 	case codes.Unimplemented:
-		return true
+		return strings.HasPrefix(text, "unknown service")
 	case codes.Unavailable: // text that is read as a frame has an impossible length
 		return strings.Contains(text, beforePreface) &&
 			(strings.Contains(text, "frame too large") || strings.Contains(text, "HTTP/1.1 header"))

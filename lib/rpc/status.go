@@ -57,7 +57,8 @@ func FromStatus(err error) error {
 	case isHang(st):
 		cause = errors.Join(ErrHangs, cause)
 	case isForeign(st):
-		cause = errors.Join(ErrForeign, cause)
+		// Whoever was wanted is not there any more, or never was.
+		cause = errors.Join(ErrForeign, smq.ErrUnavailable)
 	}
 	return &remoteError{text: reason(st), cause: cause}
 }
