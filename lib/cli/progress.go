@@ -7,6 +7,8 @@ import (
 
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
+
+	"github.com/seaweedmq/smq/lib/smq"
 )
 
 // progressDelay is how long work must last before its progress is shown: what
@@ -105,7 +107,7 @@ func (p *Progress) run(state func() ProgressState) {
 
 // amount is so many bytes, and how many that is a second.
 func amount(done int64, elapsed time.Duration) string {
-	return FormatSize(done) + "  " + FormatByteRate(float64(done)/max(elapsed, time.Millisecond).Seconds())
+	return FormatSize(done) + "  " + smq.ByteRate(float64(done)/max(elapsed, time.Millisecond).Seconds())
 }
 
 func (p *Progress) appear(state func() ProgressState) {

@@ -40,29 +40,3 @@ func ParseRate(text string) (Rate, error) {
 func badRate(text string) error {
 	return fmt.Errorf("%q is not a rate; write for instance 50000msg/s or 20MB/s", text)
 }
-
-// FormatByteRate is a number of bytes a second for people, in steps of 1000 as
-// rates are written.
-func FormatByteRate(perSecond float64) string {
-	const units = "kMGT"
-	if perSecond < 1e3 {
-		return fmt.Sprintf("%.0fB/s", perSecond)
-	}
-	unit := -1
-	for perSecond >= 999.95 && unit < len(units)-1 {
-		perSecond /= 1e3
-		unit++
-	}
-	return shortest(perSecond) + units[unit:unit+1] + "B/s"
-}
-
-// FormatMessageRate is a number of messages a second for people.
-func FormatMessageRate(perSecond float64) string {
-	if perSecond > 0 && perSecond < 10 {
-		return shortest(perSecond) + "msg/s"
-	}
-	return fmt.Sprintf("%.0fmsg/s", perSecond)
-}
-
-// shortest is a number with one digit behind the point, if it is not 0.
-func shortest(n float64) string { return strings.TrimSuffix(fmt.Sprintf("%.1f", n), ".0") }

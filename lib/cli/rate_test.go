@@ -3,24 +3,26 @@ package cli
 import (
 	"testing"
 	"time"
+
+	"github.com/seaweedmq/smq/lib/smq"
 )
 
-func TestFormatRates(t *testing.T) {
-	for want, n := range map[string]float64{"0B/s": 0, "999B/s": 999, "1kB/s": 1000, "1.5kB/s": 1500, "1MB/s": 999_990, "20MB/s": 20e6, "3TB/s": 3e12} {
-		if got := FormatByteRate(n); got != want {
-			t.Errorf("%v bytes: %s, want %s", n, got, want)
+func TestAmount(t *testing.T) {
+	if got := amount(3<<20, 2*time.Second); got != "3MiB  1.57MB/s" {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestRatesAreReadAsTheyArePrinted(t *testing.T) {
+	for _, n := range []float64{0.5, 2, 50_000} {
+		if back, err := ParseRate(smq.MessageRate(n)); err != nil || back != (Rate{n, false}) {
+			t.Errorf("%v is read as %v, %v", n, back, err)
 		}
 	}
-	for want, n := range map[string]float64{"0msg/s": 0, "0.5msg/s": 0.5, "2msg/s": 2, "50000msg/s": 50_000} {
-		if got := FormatMessageRate(n); got != want {
-			t.Errorf("%v messages: %s, want %s", n, got, want)
+	for _, n := range []float64{1, 999, 1500, 20e6, 3e12} {
+		if back, err := ParseRate(smq.ByteRate(n)); err != nil || back != (Rate{n, true}) {
+			t.Errorf("%v bytes are read as %v, %v", n, back, err)
 		}
-		if back, err := ParseRate(want); n > 0 && (err != nil || back.PerSecond != n) {
-			t.Errorf("%s is read as %v, %v", want, back, err)
-		}
-	}
-	if got := amount(3<<20, 2*time.Second); got != "3MiB  1.6MB/s" {
-		t.Errorf("amount: %s", got)
 	}
 }
 

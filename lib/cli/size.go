@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/seaweedmq/smq/lib/smq"
 )
 
 // units are the suffixes of sizes. As in most tools, a single letter counts in
@@ -47,7 +49,7 @@ func FormatSize(n int64) string {
 		value /= 1 << 10
 		step++
 	}
-	return shortest(value) + steps[step:step+1] + "iB"
+	return smq.Short(value) + steps[step:step+1] + "iB"
 }
 
 // ParseDuration is time.ParseDuration with days (d) and weeks (w) as leading

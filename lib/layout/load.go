@@ -1,7 +1,6 @@
 package layout
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/seaweedmq/smq/lib/smq"
@@ -40,24 +39,8 @@ func (l Load) sane() bool {
 // Broker.Cost.
 func (l Load) Cost() float64 { return l.Bytes + costPerMessage*l.Messages }
 
-// String prints the load for people, for instance "12.3 MB/s, 4100 msg/s".
-func (l Load) String() string {
-	return fmt.Sprintf("%s, %s", byteRate(l.Bytes), messageRate(l.Messages))
-}
-
-func messageRate(r float64) string { return fmt.Sprintf("%.0f msg/s", r) }
-
-func byteRate(r float64) string {
-	for _, unit := range []struct {
-		size float64
-		name string
-	}{{1e9, "GB/s"}, {1e6, "MB/s"}, {1e3, "kB/s"}} {
-		if r >= 0.9995*unit.size {
-			return fmt.Sprintf("%.3g %s", r/unit.size, unit.name)
-		}
-	}
-	return fmt.Sprintf("%.0f B/s", r)
-}
+// String prints the load for people, for instance "12.3MB/s, 4100msg/s".
+func (l Load) String() string { return smq.ByteRate(l.Bytes) + ", " + smq.MessageRate(l.Messages) }
 
 // PartitionLoad is the load of one partition.
 type PartitionLoad struct {

@@ -196,7 +196,7 @@ func TestPlanByMessages(t *testing.T) {
 	if got := k.tell(out, nil); got != "split [0,4) into [0,2)@b [2,4)@a" {
 		t.Error(got)
 	}
-	if want := "60000 msg/s, above 50000 msg/s for 2s"; len(out) != 1 || out[0].Reason != want {
+	if want := "60000msg/s, above 50000msg/s for 2s"; len(out) != 1 || out[0].Reason != want {
 		t.Errorf("got %+v, want the reason %q", out, want)
 	}
 }
@@ -215,7 +215,7 @@ func TestPlanKeepsToTheBounds(t *testing.T) {
 	type policy = layout.Policy
 	hot := map[smq.Partition]float64{}
 	for p := range smq.Partition(16) {
-		hot[p] = 2.5 // 40 MB/s in the first quarter
+		hot[p] = 2.5 // 40MB/s in the first quarter
 	}
 	for _, test := range []struct {
 		name   string
@@ -228,11 +228,11 @@ func TestPlanKeepsToTheBounds(t *testing.T) {
 	}{
 		{"room for one more", "abcd", []smq.Partition{16, 32, 48, 64}, 0.2, hot, policy{MaxSegments: 5}, "split [0,16) into [0,8)@a [8,16)@b"},
 		{"room for none", "abcd", []smq.Partition{16, 32, 48, 64}, 0.5, hot, policy{MaxSegments: 4},
-			"segment 10: 40 MB/s, above 20 MB/s: the largest number of segments, 4, is reached"},
+			"segment 10: 40MB/s, above 20MB/s: the largest number of segments, 4, is reached"},
 		{"no room to isolate a hot key", "a", []smq.Partition{3}, 0, map[smq.Partition]float64{0: 1.8, 1: 26.4, 2: 1.8}, policy{MaxSegments: 2},
-			"segment 10: 30 MB/s, above 20 MB/s: the largest number of segments, 2, is reached"},
+			"segment 10: 30MB/s, above 20MB/s: the largest number of segments, 2, is reached"},
 		{"no room wasted on a hot key", "ab", []smq.Partition{32, 64}, 0.01, hotHalf(), policy{MaxSegments: 3},
-			"split [32,64) into [32,48)@b [48,64)@c; segment 10: 60.3 MB/s, above 20 MB/s: partition 3 alone carries 99 %: a hot key"},
+			"split [32,64) into [32,48)@b [48,64)@c; segment 10: 60.3MB/s, above 20MB/s: partition 3 alone carries 99 %: a hot key"},
 		{"room is shared", "ab", []smq.Partition{32, 64}, 0.8, nil, policy{MaxSegments: 4},
 			"split [0,32) into [0,16)@a [16,32)@c; split [32,64) into [32,48)@b [48,64)@d"},
 		{"at least so many, unmeasured", "a", []smq.Partition{64}, -1, nil, policy{MinSegments: 4},
@@ -270,7 +270,7 @@ func TestPlanKeepsToTheBounds(t *testing.T) {
 	}
 }
 
-// hotHalf is a hot key in the first half, and 40 MB/s evenly in the second.
+// hotHalf is a hot key in the first half, and 40MB/s evenly in the second.
 func hotHalf() map[smq.Partition]float64 {
 	hot := hot1(3, 60)
 	for p := smq.Partition(32); p < 64; p++ {
@@ -292,8 +292,8 @@ func TestPlanOnOneBroker(t *testing.T) {
 	if got, want := one(newLook(t, "a", 64)).set(2, nil).wait(time.Minute), "split [0,64) into [0,32)@a [32,64)@a"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	const whole = "above 20 MB/s: there is one broker only, which gets no more than 2 segments of a topic"
-	if got, want := one(newLook(t, "a", 32, 64)).set(2, nil).wait(time.Minute), "segment 10: 64 MB/s, "+whole+"; segment 11: 64 MB/s, "+whole; got != want {
+	const whole = "above 20MB/s: there is one broker only, which gets no more than 2 segments of a topic"
+	if got, want := one(newLook(t, "a", 32, 64)).set(2, nil).wait(time.Minute), "segment 10: 64MB/s, "+whole+"; segment 11: 64MB/s, "+whole; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
@@ -340,7 +340,7 @@ func TestPlanCountsWhatItDecides(t *testing.T) {
 	k.plan()
 	k.in.Policy.MinSegments, k.in.Policy.MaxSegments = 3, 3
 	out, notes := k.plan()
-	want := "split [0,32) into [0,16)@a [16,32)@c; segment 11: 40 MB/s, above 20 MB/s: the largest number of segments, 3, is reached"
+	want := "split [0,32) into [0,16)@a [16,32)@c; segment 11: 40MB/s, above 20MB/s: the largest number of segments, 3, is reached"
 	if got := k.tell(out, notes); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

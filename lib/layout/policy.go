@@ -140,9 +140,9 @@ func (p Policy) byMessages(l Load) bool {
 // and threshold is f thresholds in the same, for people.
 func (p Policy) rate(l Load, f float64) (rate, threshold string) {
 	if p.byMessages(l) {
-		return messageRate(l.Messages), messageRate(f * p.Split.Messages)
+		return smq.MessageRate(l.Messages), smq.MessageRate(f * p.Split.Messages)
 	}
-	return byteRate(l.Bytes), byteRate(f * p.Split.Bytes)
+	return smq.ByteRate(l.Bytes), smq.ByteRate(f * p.Split.Bytes)
 }
 
 // bounds are the least and the most segments that a topic may have.

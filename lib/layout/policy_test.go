@@ -79,11 +79,11 @@ func TestLoadString(t *testing.T) {
 		load layout.Load
 		want string
 	}{
-		{layout.Load{}, "0 B/s, 0 msg/s"},
-		{layout.Load{Messages: 1234.4, Bytes: 999.4}, "999 B/s, 1234 msg/s"},
-		{layout.Load{Bytes: 999.6}, "1 kB/s, 0 msg/s"},
-		{layout.Load{Bytes: 20e6}, "20 MB/s, 0 msg/s"},
-		{layout.Load{Bytes: 1.2345e9}, "1.23 GB/s, 0 msg/s"},
+		{layout.Load{}, "0B/s, 0msg/s"},
+		{layout.Load{Messages: 1234.4, Bytes: 999.4}, "999B/s, 1234msg/s"},
+		{layout.Load{Bytes: 999.6}, "1kB/s, 0msg/s"},
+		{layout.Load{Bytes: 20e6}, "20MB/s, 0msg/s"},
+		{layout.Load{Bytes: 1.2345e9}, "1.23GB/s, 0msg/s"},
 	} {
 		if got := test.load.String(); got != test.want {
 			t.Errorf("got %q, want %q", got, test.want)

@@ -160,7 +160,7 @@ func (e *Expected) transfer(byOwner map[smq.BrokerID][]Candidate) (Transfer, boo
 	c := of[best]
 	byOwner[from.ID] = slices.Delete(of, best, best+1)
 	reason := fmt.Sprintf("%s of it: its broker carries %s, the least loaded one %s",
-		byteRate(c.Load.Bytes), byteRate(e.traffic(from)), byteRate(e.traffic(to)))
+		smq.ByteRate(c.Load.Bytes), smq.ByteRate(e.traffic(from)), smq.ByteRate(e.traffic(to)))
 	e.add(from.ID, c.Load, -1)
 	e.add(to.ID, c.Load, 1)
 	return Transfer{Topic: c.Topic, Segment: c.Segment, From: from.ID, To: to.ID, Reason: reason}, true

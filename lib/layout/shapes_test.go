@@ -41,7 +41,7 @@ func phase(now, period time.Duration) float64 {
 
 var shapes = []shape{
 	{
-		name: "step", about: "1 MB/s, at 00:10:00 at once 40 MB/s, from 12:00:00 on 1 MB/s again.",
+		name: "step", about: "1MB/s, at 00:10:00 at once 40MB/s, from 12:00:00 on 1MB/s again.",
 		partitions: 64, brokers: 4, lasts: day,
 		traffic: evenly(func(now time.Duration, _ *rand.Rand) float64 {
 			if now >= 10*time.Minute && now < 12*time.Hour {
@@ -65,14 +65,14 @@ var shapes = []shape{
 		within: []milestone{{10*time.Minute + 10*time.Second, 4, 4}, {31 * time.Minute, 1, 1}},
 	},
 	{
-		name: "ramp", about: "From nothing up to 120 MB/s at 12:00:00 and down to nothing again.",
+		name: "ramp", about: "From nothing up to 120MB/s at 12:00:00 and down to nothing again.",
 		partitions: 64, brokers: 4, lasts: day,
 		traffic: evenly(func(now time.Duration, _ *rand.Rand) float64 {
 			return 120 * (1 - math.Abs(2*phase(now, day)-1))
 		}),
 	},
 	{
-		name: "spikes", about: "5 MB/s; every ten minutes a second of 100 MB/s, at 12:00:00 a minute of it.",
+		name: "spikes", about: "5MB/s; every ten minutes a second of 100MB/s, at 12:00:00 a minute of it.",
 		partitions: 64, brokers: 4, lasts: day,
 		traffic: evenly(func(now time.Duration, _ *rand.Rand) float64 {
 			if now%(10*time.Minute) < time.Second || now >= 12*time.Hour && now < 12*time.Hour+time.Minute {
@@ -83,18 +83,18 @@ var shapes = []shape{
 		quiet: [][2]time.Duration{{0, 12 * time.Hour}, {12*time.Hour + 2*time.Minute, day}},
 	},
 	{
-		name: "sawtooth-minute", about: "Every minute from 2 up to 40 MB/s.",
+		name: "sawtooth-minute", about: "Every minute from 2 up to 40MB/s.",
 		partitions: 64, brokers: 4, lasts: 6 * time.Hour,
 		traffic: evenly(func(now time.Duration, _ *rand.Rand) float64 { return 2 + 38*phase(now, time.Minute) }),
 		quiet:   [][2]time.Duration{{5 * time.Minute, day}},
 	},
 	{
-		name: "sawtooth-hour", about: "Every hour from 2 up to 40 MB/s.",
+		name: "sawtooth-hour", about: "Every hour from 2 up to 40MB/s.",
 		partitions: 64, brokers: 4, lasts: 8 * time.Hour,
 		traffic: evenly(func(now time.Duration, _ *rand.Rand) float64 { return 2 + 38*phase(now, time.Hour) }),
 	},
 	{
-		name: "on-off", about: "Two minutes 40 MB/s, one minute nothing, again and again.",
+		name: "on-off", about: "Two minutes 40MB/s, one minute nothing, again and again.",
 		partitions: 64, brokers: 4, lasts: 6 * time.Hour,
 		traffic: evenly(func(now time.Duration, _ *rand.Rand) float64 {
 			if now%(3*time.Minute) < 2*time.Minute {
@@ -104,20 +104,20 @@ var shapes = []shape{
 		}),
 	},
 	{
-		name: "sine", about: "A day's sine between 2 and 60 MB/s, with noise.",
+		name: "sine", about: "A day's sine between 2 and 60MB/s, with noise.",
 		partitions: 64, brokers: 4, lasts: day,
 		traffic: evenly(func(now time.Duration, rnd *rand.Rand) float64 {
 			return (31 - 29*math.Cos(2*math.Pi*phase(now, day))) * (0.8 + 0.4*rnd.Float64())
 		}),
 	},
 	{
-		name: "noise-above", about: "20 MB/s, the threshold, with noise of 50 %.",
+		name: "noise-above", about: "20MB/s, the threshold, with noise of 50 %.",
 		partitions: 64, brokers: 4, lasts: 6 * time.Hour,
 		traffic: evenly(func(_ time.Duration, rnd *rand.Rand) float64 { return 10 + 20*rnd.Float64() }),
 		quiet:   [][2]time.Duration{{10 * time.Minute, day}},
 	},
 	{
-		name: "noise-below", about: "40 MB/s for a minute, then 10 MB/s, half the threshold, with noise of 50 %.",
+		name: "noise-below", about: "40MB/s for a minute, then 10MB/s, half the threshold, with noise of 50 %.",
 		partitions: 64, brokers: 4, lasts: 6 * time.Hour,
 		traffic: evenly(func(now time.Duration, rnd *rand.Rand) float64 {
 			if now < time.Minute {
@@ -128,7 +128,7 @@ var shapes = []shape{
 		quiet: [][2]time.Duration{{20 * time.Minute, day}},
 	},
 	{
-		name: "hot-key", about: "30 MB/s, 96 % of it in partition 17; from 06:00:00 on 70 % of it.",
+		name: "hot-key", about: "30MB/s, 96 % of it in partition 17; from 06:00:00 on 70 % of it.",
 		partitions: 64, brokers: 4, lasts: day,
 		traffic: func(now time.Duration, _ *rand.Rand, out []float64) {
 			share := 0.96
@@ -140,14 +140,14 @@ var shapes = []shape{
 		quiet: [][2]time.Duration{{0, 6 * time.Hour}, {6*time.Hour + time.Minute, day}},
 	},
 	{
-		name: "moving-hot-key", about: "30 MB/s, 60 % of it in one partition, every 20 minutes another one.",
+		name: "moving-hot-key", about: "30MB/s, 60 % of it in one partition, every 20 minutes another one.",
 		partitions: 64, brokers: 4, lasts: 6 * time.Hour,
 		traffic: func(now time.Duration, _ *rand.Rand, out []float64) {
 			hotSpot(30, int(now/(20*time.Minute))*29%64, 0.6, out)
 		},
 	},
 	{
-		name: "silence", about: "100 MB/s, from 01:00:00 on nothing.",
+		name: "silence", about: "100MB/s, from 01:00:00 on nothing.",
 		partitions: 64, brokers: 4, lasts: day,
 		traffic: evenly(func(now time.Duration, _ *rand.Rand) float64 {
 			if now < time.Hour {
@@ -159,7 +159,7 @@ var shapes = []shape{
 		within: []milestone{{time.Hour, 11, 4}, {time.Hour + time.Minute, 1, 1}},
 	},
 	{
-		name: "failover", about: "40 MB/s from 00:10:00 on; a new leader a second after the first split was decided, and every hour.",
+		name: "failover", about: "40MB/s from 00:10:00 on; a new leader a second after the first split was decided, and every hour.",
 		partitions: 64, brokers: 4, lasts: 6 * time.Hour,
 		traffic: evenly(func(now time.Duration, _ *rand.Rand) float64 {
 			if now < 10*time.Minute {
@@ -171,21 +171,21 @@ var shapes = []shape{
 		quiet: [][2]time.Duration{{11 * time.Minute, day}},
 	},
 	{
-		name: "loss", about: "60 MB/s over four brokers; at 01:00:00 one dies, at 02:00:00 one is drained, at 03:00:00 one joins.",
+		name: "loss", about: "60MB/s over four brokers; at 01:00:00 one dies, at 02:00:00 one is drained, at 03:00:00 one joins.",
 		partitions: 64, brokers: 4, lasts: 4 * time.Hour,
 		traffic: evenly(func(time.Duration, *rand.Rand) float64 { return 60 }),
 		at:      map[time.Duration]func(*world){time.Hour: (*world).kill, 2 * time.Hour: (*world).drain, 3 * time.Hour: (*world).join},
 		quiet:   [][2]time.Duration{{time.Minute, time.Hour}, {time.Hour + 2*time.Minute, 2 * time.Hour}, {2*time.Hour + 2*time.Minute, 3 * time.Hour}, {3*time.Hour + 2*time.Minute, day}},
 	},
 	{
-		name: "join", about: "60 MB/s over two brokers; at 01:00:00 a third joins, at 02:00:00 a fourth.",
+		name: "join", about: "60MB/s over two brokers; at 01:00:00 a third joins, at 02:00:00 a fourth.",
 		partitions: 64, brokers: 2, lasts: 6 * time.Hour,
 		traffic: evenly(func(time.Duration, *rand.Rand) float64 { return 60 }),
 		at:      map[time.Duration]func(*world){time.Hour: (*world).join, 2 * time.Hour: (*world).join},
 		quiet:   [][2]time.Duration{{time.Minute, time.Hour}, {time.Hour + 2*time.Minute, 2 * time.Hour}, {2*time.Hour + 2*time.Minute, day}},
 	},
 	{
-		name: "one-broker", about: "100 MB/s on one broker, then nothing; at 02:00:00 another joins and the traffic is back.",
+		name: "one-broker", about: "100MB/s on one broker, then nothing; at 02:00:00 another joins and the traffic is back.",
 		partitions: 64, brokers: 1, lasts: 4 * time.Hour,
 		traffic: evenly(func(now time.Duration, _ *rand.Rand) float64 {
 			if now >= time.Hour && now < 2*time.Hour {
@@ -197,7 +197,7 @@ var shapes = []shape{
 		quiet: [][2]time.Duration{{time.Minute, time.Hour}, {time.Hour + time.Minute, 2 * time.Hour}, {2*time.Hour + 2*time.Minute, day}},
 	},
 	{
-		name: "bounds", about: "At least 3 segments, at most 5: nothing, from 01:00:00 on 200 MB/s, from 02:00:00 on nothing.",
+		name: "bounds", about: "At least 3 segments, at most 5: nothing, from 01:00:00 on 200MB/s, from 02:00:00 on nothing.",
 		partitions: 64, brokers: 4, lasts: 3 * time.Hour,
 		policy: layout.Policy{MinSegments: 3, MaxSegments: 5},
 		traffic: evenly(func(now time.Duration, _ *rand.Rand) float64 {

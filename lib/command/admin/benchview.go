@@ -158,9 +158,9 @@ func moreRows[T any](e *cli.Env, columns cli.View[T], rows []T) error {
 }
 
 var benchStageColumns = cli.View[benchStage]{
-	Name: func(s benchStage) string { return cli.FormatMessageRate(s.RatePerSecond) },
+	Name: func(s benchStage) string { return smq.MessageRate(s.RatePerSecond) },
 	Columns: []cli.Column[benchStage]{
-		{Header: "RATE", Cell: func(s benchStage) string { return cli.FormatMessageRate(s.RatePerSecond) }, Right: true},
+		{Header: "RATE", Cell: func(s benchStage) string { return smq.MessageRate(s.RatePerSecond) }, Right: true},
 		{Header: "FOR", Cell: func(s benchStage) string { return strconv.FormatFloat(s.Seconds, 'f', -1, 64) + "s" }, Right: true},
 		{Header: "ACKS", Cell: func(s benchStage) string { return number(s.Messages) }, Right: true},
 		{Header: "P50 MS", Cell: func(s benchStage) string { return decimals(s.Ack.P50) }, Right: true},
@@ -191,7 +191,7 @@ var benchColumns = cli.View[benchView]{
 			return fmt.Sprintf("%d, %s, in %.1fs", v.Messages, cli.FormatSize(v.Bytes), v.Seconds)
 		}},
 		{Header: "RATE", Cell: func(v benchView) string {
-			return cli.FormatMessageRate(v.MessagesPerSecond) + ", " + cli.FormatByteRate(v.BytesPerSecond)
+			return smq.MessageRate(v.MessagesPerSecond) + ", " + smq.ByteRate(v.BytesPerSecond)
 		}},
 		{Header: "ACKS", Cell: func(v benchView) string {
 			if v.Ack == nil {
@@ -212,9 +212,9 @@ func (v benchView) title() string {
 	pace := "as fast as possible"
 	switch {
 	case v.RatePerSecond > 0:
-		pace = "at " + cli.FormatMessageRate(v.RatePerSecond)
+		pace = "at " + smq.MessageRate(v.RatePerSecond)
 		if v.staged {
-			pace = "at up to " + cli.FormatMessageRate(v.RatePerSecond)
+			pace = "at up to " + smq.MessageRate(v.RatePerSecond)
 		}
 	case v.InFlight > 0:
 		pace = fmt.Sprintf("%d under way", v.InFlight)

@@ -114,9 +114,9 @@ var brokerColumns = cli.View[brokerView]{
 		}, Raw: func(b brokerView) []string { return []string{b.State, strconv.FormatBool(b.Leader)} }},
 		{Header: "RACK", Cell: func(b brokerView) string { return orNone(b.Rack) }},
 		{Header: "SEGMENTS", Cell: func(b brokerView) string { return known(b.Segments, number) }, Right: true},
-		{Header: "MESSAGES/S", Cell: func(b brokerView) string { return known(b.MessagesPerSecond, cli.FormatMessageRate) }, Right: true,
+		{Header: "MESSAGES/S", Cell: func(b brokerView) string { return known(b.MessagesPerSecond, smq.MessageRate) }, Right: true,
 			Raw: func(b brokerView) []string { return []string{known(b.MessagesPerSecond, rounded)} }},
-		{Header: "BYTES/S", Cell: func(b brokerView) string { return known(b.BytesPerSecond, cli.FormatByteRate) }, Right: true,
+		{Header: "BYTES/S", Cell: func(b brokerView) string { return known(b.BytesPerSecond, smq.ByteRate) }, Right: true,
 			Raw: func(b brokerView) []string { return []string{known(b.BytesPerSecond, rounded)} }},
 		{Header: "MEMORY", Cell: func(b brokerView) string {
 			if b.MemoryUsed == nil {

@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/seaweedmq/smq/lib/cli"
 	"github.com/seaweedmq/smq/lib/client"
 	"github.com/seaweedmq/smq/lib/command/local"
 	"github.com/seaweedmq/smq/lib/smq"
@@ -62,7 +61,7 @@ func (d *demo) surviveKill(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := d.say("publishing %d numbers to topic %s, at %s", demoNumbers, numberTopic, cli.FormatMessageRate(demoRate)); err != nil {
+	if err := d.say("publishing %d numbers to topic %s, at %s", demoNumbers, numberTopic, smq.MessageRate(demoRate)); err != nil {
 		return err
 	}
 	limit := rate.NewLimiter(demoRate, demoRate/100)

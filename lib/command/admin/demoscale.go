@@ -41,7 +41,7 @@ func (d *demo) scale(ctx context.Context) error {
 	}
 	size := cli.Size(floodSize)
 	if err := d.say("a flood comes over topic %s: %s of %v each, where a segment is split above %s", floodTopic,
-		cli.FormatMessageRate(floodRate), &size, cli.FormatByteRate(floodScaling.GetSplitBytesPerSecond())); err != nil {
+		smq.MessageRate(floodRate), &size, smq.ByteRate(floodScaling.GetSplitBytesPerSecond())); err != nil {
 		return err
 	}
 	watching, stop := context.WithCancel(ctx)

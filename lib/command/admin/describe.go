@@ -84,14 +84,14 @@ func (l *loadView) messages() string {
 	if l == nil {
 		return "-"
 	}
-	return cli.FormatMessageRate(l.MessagesPerSecond)
+	return smq.MessageRate(l.MessagesPerSecond)
 }
 
 func (l *loadView) bytes() string {
 	if l == nil {
 		return "-"
 	}
-	return cli.FormatByteRate(l.BytesPerSecond)
+	return smq.ByteRate(l.BytesPerSecond)
 }
 
 // both are a load in a line.

@@ -135,10 +135,10 @@ func describeScaling(s *smqpb.Scaling) string {
 	}
 	var parts []string
 	if n := s.GetSplitBytesPerSecond(); n > 0 {
-		parts = append(parts, "split above "+cli.FormatByteRate(n))
+		parts = append(parts, "split above "+smq.ByteRate(n))
 	}
 	if n := s.GetSplitMessagesPerSecond(); n > 0 {
-		parts = append(parts, "split above "+cli.FormatMessageRate(n))
+		parts = append(parts, "split above "+smq.MessageRate(n))
 	}
 	if n := s.GetMinSegments(); n > 0 {
 		parts = append(parts, "at least "+smq.Count(n, "segment"))

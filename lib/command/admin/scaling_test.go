@@ -7,17 +7,18 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/seaweedmq/smq/lib/cli"
+	"github.com/seaweedmq/smq/lib/smq"
 	"github.com/seaweedmq/smq/lib/smqpb"
 )
 
 func TestRatesForPeople(t *testing.T) {
 	for rate, want := range map[float64]string{0: "0B/s", 999: "999B/s", 1000: "1kB/s", 20e6: "20MB/s", 19_949_000: "19.9MB/s", 999.96e3: "1MB/s", 3.2e15: "3200TB/s"} {
-		if got := cli.FormatByteRate(rate); got != want {
+		if got := smq.ByteRate(rate); got != want {
 			t.Errorf("%v is %s, want %s", rate, got, want)
 		}
 	}
 	for rate, want := range map[float64]string{0: "0msg/s", 0.25: "0.2msg/s", 3: "3msg/s", 50000.4: "50000msg/s"} {
-		if got := cli.FormatMessageRate(rate); got != want {
+		if got := smq.MessageRate(rate); got != want {
 			t.Errorf("%v is %s, want %s", rate, got, want)
 		}
 	}

@@ -59,9 +59,9 @@ var segmentColumns = cli.View[segmentView]{
 			Raw: func(s segmentView) []string { return []string{number(s.Bytes)} }},
 		{Header: "BUFFERED", Cell: func(s segmentView) string { return cli.FormatSize(int64(s.BufferedBytes)) }, Right: true,
 			Raw: func(s segmentView) []string { return []string{number(s.BufferedBytes)} }},
-		{Header: "MESSAGES/S", Cell: func(s segmentView) string { return cli.FormatMessageRate(s.MessagesPerSecond) }, Right: true,
+		{Header: "MESSAGES/S", Cell: func(s segmentView) string { return smq.MessageRate(s.MessagesPerSecond) }, Right: true,
 			Raw: func(s segmentView) []string { return []string{rounded(s.MessagesPerSecond)} }},
-		{Header: "BYTES/S", Cell: func(s segmentView) string { return cli.FormatByteRate(s.BytesPerSecond) }, Right: true,
+		{Header: "BYTES/S", Cell: func(s segmentView) string { return smq.ByteRate(s.BytesPerSecond) }, Right: true,
 			Raw: func(s segmentView) []string { return []string{rounded(s.BytesPerSecond)} }},
 	},
 }

@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/seaweedmq/smq/lib/cli"
 	"github.com/seaweedmq/smq/lib/client"
 	"github.com/seaweedmq/smq/lib/command/envelope"
 	"github.com/seaweedmq/smq/lib/record"
@@ -41,7 +40,7 @@ func (t totals) line(elapsed time.Duration) string {
 		text += fmt.Sprintf(" (%d of the failed were read and not sent)", t.unsent)
 	}
 	if seconds := elapsed.Seconds(); seconds >= 0.1 && t.acked > 0 {
-		text += ", " + cli.FormatMessageRate(float64(t.acked)/seconds)
+		text += ", " + smq.MessageRate(float64(t.acked)/seconds)
 	}
 	return text
 }

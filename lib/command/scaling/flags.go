@@ -14,6 +14,7 @@ import (
 	"github.com/seaweedmq/smq/lib/cli"
 	"github.com/seaweedmq/smq/lib/command/connect"
 	"github.com/seaweedmq/smq/lib/layout"
+	"github.com/seaweedmq/smq/lib/smq"
 	"github.com/seaweedmq/smq/lib/smqpb"
 )
 
@@ -57,7 +58,7 @@ func (s *Flags) RegisterDefaults(cmd *cobra.Command) {
 	p := layout.DefaultPolicy()
 	for flag, text := range map[string]string{
 		"scaling":      string(p.Mode),
-		"split-above":  cli.FormatByteRate(p.Split.Bytes) + "," + cli.FormatMessageRate(p.Split.Messages),
+		"split-above":  smq.ByteRate(p.Split.Bytes) + "," + smq.MessageRate(p.Split.Messages),
 		"min-segments": strconv.Itoa(p.MinSegments),
 		"max-segments": strconv.Itoa(p.MaxSegments),
 		"cool-down":    cli.FormatDuration(p.CoolDown),
