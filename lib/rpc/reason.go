@@ -35,7 +35,7 @@ var ErrNoBroker error = &worded{
 // comes with an smq.ErrUnavailable.
 var ErrHangs = errors.New("the process hangs")
 
-// ErrForeign: what answers is no server of SMQ's, or not of the wanted kind.
+// ErrForeign means that what answers is no server of SMQ's, or not of the wanted kind.
 var ErrForeign = errors.New("another kind of server")
 
 // dialError is a failed attempt to connect, in as few words as say why: whoever
