@@ -60,7 +60,7 @@ func newFollowers(b *Broker, self smq.BrokerID) *followers {
 	return &followers{b: b, self: self, byKey: make(map[segmentKey]*following), heard: make(map[smq.BrokerID]uint64), empty: make(chan struct{})}
 }
 
-// Replicate serves the stream of an owner.
+// Replicate serves the stream of an owner, in one life of this broker.
 func (d dataService) Replicate(stream rpc.ReplicateStream) error {
 	var head smqpb.ReplicateHead
 	if _, err := stream.Recv(&head); err != nil {
@@ -75,6 +75,11 @@ func (d dataService) Replicate(stream rpc.ReplicateStream) error {
 		payload, err := stream.Recv(&head)
 		if err != nil {
 			return ended(err)
+		}
+		if d.b.following() != fs {
+			// What is followed under the fresh id has nothing to do with this stream:
+			// here it would be refused as by a broker that is leaving.
+			return fmt.Errorf("%w: this broker has started over with a fresh id", smq.ErrUnavailable)
 		}
 		fs.hear(owner)
 		acks, err := fs.take(stream.Context(), owner, head.GetSegments(), payload)

@@ -150,6 +150,32 @@ func TestP5AnOwnerWakesBehindItsFollower(t *testing.T) {
 	b.read(c).check(w)
 }
 
+// A follower's lease runs out, and its owner's stream to it does not break: under
+// its fresh id it follows as any broker does.
+func TestAFollowerStartsOver(t *testing.T) {
+	b, gates := gatedBed(t, "a", "b")
+	c := b.connect(4)
+	w := b.replicated(c, 4)
+	w.send(300)
+	w.flush()
+	owner, follower := b.owner(0), b.broker(b.followers(0)[0])
+	old := follower.ID()
+	b.master.expire(old)
+	for {
+		w.send(1)
+		w.flush()
+		now := b.versions()
+		if f := now[len(now)-1].Segments[0].Followers; len(f) == 1 && f[0].Broker != old {
+			break
+		}
+	}
+	gates[owner[:1]].shut()
+	w.send(10)
+	w.flush() // which only the follower can hold besides the owner
+	gates[owner[:1]].open()
+	b.read(c).check(w)
+}
+
 // Draining a follower moves its part to another broker before it leaves.
 func TestDrainOfAFollower(t *testing.T) {
 	b, _ := gatedBed(t, "a", "b", "c")
