@@ -98,3 +98,22 @@ func TestAFollowerBeginsUnderALease(t *testing.T) {
 		t.Errorf("fence: %v", err)
 	}
 }
+
+// What owners have sent is counted for as long as something of theirs is followed.
+func TestOwnersAreForgotten(t *testing.T) {
+	fs, _, s := newTestFollowers(t)
+	for range 3 {
+		fs.hear(ownerOfTest)
+		fs.hear("00000000000000cc")
+	}
+	if err := fs.appended(t, s); err != nil {
+		t.Fatal(err)
+	}
+	if fs.orphans(false); len(fs.heard) != 1 || fs.heard[ownerOfTest] != 3 {
+		t.Errorf("counted are %v", fs.heard)
+	}
+	fs.drop(fs.find(segmentKey{smq.TopicID(s.TopicId), 1}))
+	if fs.orphans(false); len(fs.heard) != 0 {
+		t.Errorf("counted are %v of nothing", fs.heard)
+	}
+}

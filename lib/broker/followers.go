@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -385,7 +386,9 @@ func (fs *followers) orphans(all bool) []*following {
 	defer fs.mu.Unlock()
 	all = all || fs.over
 	var orphans []*following
+	owners := make(map[smq.BrokerID]bool)
 	for _, fl := range fs.byKey {
+		owners[fl.owner] = true
 		if n := fs.heard[fl.owner]; n != fl.frames {
 			fl.frames, fl.silent = n, 0
 		} else {
@@ -396,6 +399,8 @@ func (fs *followers) orphans(all bool) []*following {
 			orphans = append(orphans, fl)
 		}
 	}
+	// Ids live as long as their brokers' leases; one that still speaks is counted anew.
+	maps.DeleteFunc(fs.heard, func(owner smq.BrokerID, _ uint64) bool { return !owners[owner] })
 	return orphans
 }
 

@@ -27,10 +27,14 @@ const (
 	// refusedFor is how long a follower that is unavailable is asked again: a
 	// little longer than leases last, after which it has its own or is replaced.
 	refusedFor = 3 * time.Second
+	// linkIdle is how long a link that carries nothing is kept: brokers come and
+	// go, at ever new addresses.
+	linkIdle = 10 * time.Second
 )
 
 // links are a broker's ways to those who follow its segments, in one life: one
-// link and one stream for each of them, whatever the number of segments.
+// link and one stream for each of them, whatever the number of segments, and none
+// for those who have long had none to follow.
 //
 // While the broker's own lease has run out nothing is acked as replicated, and
 // who would follow a segment's successor is most likely as cut off as the broker.
@@ -66,8 +70,9 @@ func (ls *links) replication(s layout.Segment) seglog.Replication {
 // perhaps more than once for the same, when the log has to go on without one;
 // leaving: it drains, and has said so.
 func (ls *links) attach(t *topic, s layout.Segment, log *seglog.Log, lost func(follower smq.BrokerID, leaving bool)) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
 	for i, f := range s.Followers {
-		ls.mu.Lock()
 		k := ls.byAddr[f.Address]
 		if k == nil {
 			k = newLink(ls, f.Address)
@@ -75,7 +80,6 @@ func (ls *links) attach(t *topic, s layout.Segment, log *seglog.Log, lost func(f
 			ls.b.tasks.Go(k.run)
 		}
 		ls.byLog[log] = append(ls.byLog[log], k)
-		ls.mu.Unlock()
 		k.add(&outgoing{topic: t, log: log, key: segmentKey{t.ID, s.ID}, index: i,
 			lost: func(leaving bool) { lost(f.Broker, leaving) }})
 	}
@@ -96,6 +100,17 @@ func (ls *links) detach(log *seglog.Log) {
 		}
 	}
 	delete(ls.byLog, log)
+}
+
+// drop gives the link up, if it has been idle for long; it reports whether it did.
+func (ls *links) drop(k *link) bool {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	if !k.isIdle() {
+		return false
+	}
+	delete(ls.byAddr, k.addr)
+	return true
 }
 
 // notify has every link that carries the log look at it.
@@ -136,12 +151,13 @@ type link struct {
 	logs  map[*seglog.Log]*outgoing
 	byKey map[segmentKey]*outgoing // the same, as acks name them
 	dirty []*outgoing
+	empty time.Time // since when there are none
 }
 
 func newLink(ls *links, addr string) *link {
 	return &link{
 		ls: ls, addr: addr, wake: make(chan struct{}, 1),
-		logs: make(map[*seglog.Log]*outgoing), byKey: make(map[segmentKey]*outgoing),
+		logs: make(map[*seglog.Log]*outgoing), byKey: make(map[segmentKey]*outgoing), empty: time.Now(),
 	}
 }
 
@@ -175,6 +191,15 @@ func (k *link) forget(o *outgoing) {
 	if k.byKey[o.key] == o {
 		delete(k.byKey, o.key)
 	}
+	k.empty = time.Now()
+}
+
+// isIdle reports whether the link has carried nothing for so long that it is not
+// kept any longer.
+func (k *link) isIdle() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.logs) == 0 && time.Since(k.empty) >= linkIdle
 }
 
 func (k *link) finish(log *seglog.Log) {
@@ -198,10 +223,11 @@ func (k *link) touch(o *outgoing) {
 	}
 }
 
-// run keeps the stream to the follower up, as long as the broker runs.
+// run keeps the stream to the follower up, as long as the broker runs and has
+// something for it.
 func (k *link) run(ctx context.Context) {
 	down := time.Time{}
-	for ctx.Err() == nil {
+	for ctx.Err() == nil && !k.ls.drop(k) {
 		worked, err := k.stream(ctx)
 		if worked || down.IsZero() {
 			down = time.Now()
@@ -241,8 +267,11 @@ func (k *link) loseAll(down time.Time) {
 	}
 }
 
-// stream opens a stream and sends what there is until it breaks; worked says
-// that it has been of use.
+// errIdle is why a stream ends that carries nothing.
+var errIdle = errors.New("nothing is followed any more")
+
+// stream opens a stream and sends what there is until it breaks or the link is
+// idle; worked says that it has been of use.
 func (k *link) stream(ctx context.Context) (worked bool, err error) {
 	conn, err := k.ls.b.cfg.Cluster.Conn(k.addr)
 	if err != nil {
@@ -271,6 +300,9 @@ func (k *link) stream(ctx context.Context) (worked bool, err error) {
 		select {
 		case <-k.wake:
 		case <-beat.C:
+			if k.isIdle() {
+				return worked, errIdle
+			}
 			if err := s.Send(&smqpb.ReplicateHead{}); err != nil {
 				cancel()
 				return worked, errors.Join(err, <-broken)

@@ -1,12 +1,15 @@
 package broker
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/seaweedmq/smq/lib/rpc"
 	"github.com/seaweedmq/smq/lib/seglog"
 	"github.com/seaweedmq/smq/lib/smq"
 	"github.com/seaweedmq/smq/lib/smqpb"
@@ -134,6 +137,50 @@ func TestALogIsMarkedOnItsOwnLinks(t *testing.T) {
 	if k.ls.detach(o.log); len(k.logs) != 0 || len(k.ls.byLog) != 0 {
 		t.Errorf("%d logs are left on the link, %d are known", len(k.logs), len(k.ls.byLog))
 	}
+}
+
+// A link ends some time after the last segment has left it, also one to an address
+// where nobody is any more.
+func TestAnIdleLinkEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, _ := newTestLink()
+		conns := rpc.NewConns(rpc.DialOptions{Dialer: func(context.Context, string) (net.Conn, error) { return nil, net.ErrClosed }})
+		defer conns.Close()
+		k.ls.b.cfg.Cluster = rpc.NewCluster(nil, conns, nil)
+		k.ls.byAddr[k.addr] = k
+		o, _ := k.addTest()
+		ended := make(chan struct{})
+		go func() {
+			k.run(t.Context())
+			close(ended)
+		}()
+		time.Sleep(linkIdle)
+		begin := time.Now()
+		k.remove(o.log)
+		<-ended
+		if took := time.Since(begin); took < linkIdle || len(k.ls.byAddr) > 0 {
+			t.Errorf("after %v, and %d links are left", took, len(k.ls.byAddr))
+		}
+	})
+}
+
+// A link that carries nothing for a moment goes on.
+func TestALinkIsKeptForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, _ := newTestLink()
+		time.Sleep(linkIdle)
+		o, _ := k.addTest()
+		if k.ls.drop(k) {
+			t.Error("given up with a segment on it")
+		}
+		k.remove(o.log)
+		if k.ls.drop(k) {
+			t.Error("given up at once")
+		}
+		if time.Sleep(linkIdle); !k.ls.drop(k) {
+			t.Error("kept")
+		}
+	})
 }
 
 // BenchmarkLinkAck takes in acks in turn for all the segments of a link: one
