@@ -35,9 +35,10 @@ type Config struct {
 	OpenStore func(ctx context.Context, url string) (store.Store, error)
 	// Lead begins to lead the cluster, when the masters choose this broker.
 	Lead func(LeadOptions) Leading
-	// Memory bounds what is buffered and cached, in bytes: half of it for
-	// messages that are not stored yet, half for chunks kept for readers.
-	// Default 256 MiB.
+	// Memory bounds what is buffered and cached, in bytes: three eighths of it
+	// for messages that are not stored yet, a quarter for what is held for other
+	// brokers' segments, three eighths for chunks kept for readers. Default
+	// 256 MiB.
 	Memory int64
 	// BufferWait is how long a publisher is kept waiting while the buffers are
 	// full before it is told so. Default 10 s.

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"testing"
@@ -115,5 +116,44 @@ func TestOwnersAreForgotten(t *testing.T) {
 	fs.drop(fs.find(segmentKey{smq.TopicID(s.TopicId), 1}))
 	if fs.orphans(false); len(fs.heard) != 0 {
 		t.Errorf("counted are %v of nothing", fs.heard)
+	}
+}
+
+// A follower that has no memory for more takes the owner's news in, which gives it
+// memory back, and says so of all that it cannot take, until it has what comes next.
+func TestP10AFollowerWithoutMemory(t *testing.T) {
+	fs, _, s := newTestFollowers(t)
+	batch := loadBatch(t, 10)
+	fs.b.shared = seglog.NewShared(seglog.SharedOptions{Replica: int64(len(batch)) * 3 / 2})
+	for i, step := range []struct {
+		first, stored uint64
+		batches       int
+		held          uint64
+		err           error
+	}{
+		{0, 0, 1, 1, nil},
+		{1, 0, 1, 1, smq.ErrOverloaded},
+		{2, 0, 0, 1, smq.ErrOverloaded}, // it was sent before the answer came
+		{2, 1, 1, 1, smq.ErrOverloaded}, // from here on there is memory
+		{1, 1, 1, 2, nil},
+		{3, 1, 0, 2, smq.ErrConflict},
+		{2, 2, 2, 2, smq.ErrOverloaded}, // as long as there is not enough for all
+		{4, 4, 1, 5, nil},               // the store has what was missed
+	} {
+		s.First, s.Stored, s.Partitions, s.Sizes = step.first, step.stored, nil, nil
+		var payload []byte
+		for range step.batches {
+			s.Partitions, s.Sizes = append(s.Partitions, 0), append(s.Sizes, uint32(len(batch)))
+			payload = append(payload, batch...)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		acks, err := fs.take(ctx, ownerOfTest, []*smqpb.ReplicateSegment{s}, payload)
+		if err != nil || len(acks) != 1 {
+			t.Fatalf("step %d: %d acks, %v", i, len(acks), err)
+		}
+		if err := rpc.FromErrorInfo(acks[0].GetError()); acks[0].GetHeld() != step.held || !errors.Is(err, step.err) {
+			t.Errorf("step %d: holds %d, %v; want %d, %v", i, acks[0].GetHeld(), err, step.held, step.err)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/seaweedmq/smq/lib/background"
@@ -50,6 +51,7 @@ type following struct {
 	ready chan struct{} // closed when f and err are set
 	f     *seglog.Follower
 	err   error
+	short atomic.Bool // batches were not taken for want of memory
 
 	frames  uint64 // of the owner, at the last look
 	silent  int    // looks that found no more
@@ -163,10 +165,29 @@ func (fs *followers) append(ctx context.Context, owner smq.BrokerID, s *smqpb.Re
 	for i := range batches {
 		n += int64(len(batches[i].Bytes))
 	}
-	if err := fs.b.shared.ReserveReplica(ctx, n); err != nil {
-		return 0, err
+	if full := fs.b.shared.ReserveReplica(n); full != nil {
+		return fl.doWithout(s, full)
 	}
-	return fl.f.Append(s.GetFirst(), s.GetStored(), batches)
+	held, err := fl.f.Append(s.GetFirst(), s.GetStored(), batches)
+	switch {
+	case err == nil:
+		fl.short.Store(false)
+	case fl.short.Load() && errors.Is(err, smq.ErrConflict):
+		err = fmt.Errorf("%w: what comes before was not taken", smq.ErrOverloaded)
+	}
+	return held, err
+}
+
+// doWithout takes the owner's news in and not its batches, for which there is no
+// memory. The owner sends them again, from what is held on, unless it has stored them
+// before; what it had sent already does not fit until then.
+func (fl *following) doWithout(s *smqpb.ReplicateSegment, full error) (smq.Position, error) {
+	fl.short.Store(true)
+	held, err := fl.f.Append(0, s.GetStored(), nil)
+	if err != nil {
+		return held, err
+	}
+	return held, full
 }
 
 // mayBegin refuses a segment that is not followed yet while the lease has run

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -447,18 +448,21 @@ func (k *link) take(a *smqpb.ReplicaAck) {
 }
 
 // refused gives up a follower that refuses a segment. One that is unavailable,
-// as when its lease has run out for a moment, is asked again for a while.
+// as when its lease has run out for a moment, is asked again for a while. One that
+// has no memory is well, and another one would have no more: it is asked again until
+// it has, or the store has what it lacks.
 func (k *link) refused(o *outgoing, err error) {
 	k.mu.Lock()
+	level := slog.LevelDebug
 	if o.refused.IsZero() {
-		o.refused = time.Now()
+		o.refused, level = time.Now(), slog.LevelWarn
 	}
-	again := errors.Is(err, smq.ErrUnavailable) && time.Since(o.refused) < refusedFor
+	again := errors.Is(err, smq.ErrOverloaded) || errors.Is(err, smq.ErrUnavailable) && time.Since(o.refused) < refusedFor
 	if again {
 		o.waiting, o.sent, o.told, o.since = true, o.held, 0, time.Time{}
 	}
 	k.mu.Unlock()
-	k.ls.b.log.Warn("a follower refuses a segment", "follower", k.addr, "topic", o.topic.Topic.String(), "segment", o.log.Ident().Segment, "again", again, "err", err)
+	k.ls.b.log.Log(context.Background(), level, "a follower refuses a segment", "follower", k.addr, "topic", o.topic.Topic.String(), "segment", o.log.Ident().Segment, "again", again, "err", err)
 	if !again {
 		o.lost(errors.Is(err, smq.ErrDraining))
 	}

@@ -62,7 +62,8 @@ func TestANewSegmentWaitsForItsFollower(t *testing.T) {
 }
 
 // Under no lease nobody is asked to follow; under one a follower that has none is
-// asked again for a while. One that refuses for another reason is given up.
+// asked again for a while, and one that has no memory as long as that is so. One that
+// refuses for another reason is given up.
 func TestAFollowerThatIsUnavailableIsAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, now := newTestLink()
@@ -85,6 +86,12 @@ func TestAFollowerThatIsUnavailableIsAskedAgain(t *testing.T) {
 		time.Sleep(refusedFor)
 		if k.refused(o, smq.ErrUnavailable); *lost != 1 {
 			t.Error("asked for ever")
+		}
+		o, lost = k.addTest()
+		k.refused(o, smq.ErrOverloaded)
+		time.Sleep(refusedFor)
+		if k.refused(o, smq.ErrOverloaded); !o.waiting || *lost > 0 {
+			t.Errorf("it has no memory for long: waits %v, given up %d", o.waiting, *lost)
 		}
 		o, lost = k.addTest()
 		if k.refused(o, smq.ErrSegmentSealed); *lost != 1 {

@@ -169,6 +169,8 @@ func TestAFollowerStartsOver(t *testing.T) {
 			break
 		}
 	}
+	w.send(1)
+	w.flush() // so that the segment is open, which takes the store
 	gates[owner[:1]].shut()
 	w.send(10)
 	w.flush() // which only the follower can hold besides the owner

@@ -1,7 +1,6 @@
 package seglog
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -66,7 +65,7 @@ func (r *replicated) pump(stop chan struct{}) {
 				o := r.owner.Outgoing(sent[i], 1000)
 				for j := range o.Batches { // each process has bytes of its own
 					o.Batches[j].Bytes = append([]byte(nil), o.Batches[j].Bytes...)
-					_ = f.cfg.Shared.ReserveReplica(context.Background(), int64(len(o.Batches[j].Bytes)))
+					_ = f.cfg.Shared.ReserveReplica(int64(len(o.Batches[j].Bytes)))
 				}
 				held, err := f.Append(o.First, o.Stored, o.Batches)
 				if err != nil {
@@ -280,7 +279,7 @@ func TestFollowerPositions(t *testing.T) {
 			batches := make([]Batch, n)
 			for i := range batches {
 				batches[i] = Batch{Bytes: batchOf(t, -1, 0, 0, "v")}
-				if err := f.cfg.Shared.ReserveReplica(t.Context(), int64(len(batches[i].Bytes))); err != nil {
+				if err := f.cfg.Shared.ReserveReplica(int64(len(batches[i].Bytes))); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -306,7 +305,7 @@ func TestFollowerPositions(t *testing.T) {
 			}
 		}
 		f.Close()
-		if err := f.cfg.Shared.ReserveReplica(t.Context(), 10_000); err != nil {
+		if err := f.cfg.Shared.ReserveReplica(10_000); err != nil {
 			t.Errorf("not all memory has come back: %v", err)
 		}
 	})

@@ -70,10 +70,11 @@ func (s *Shared) Reserve(ctx context.Context, n int64) error {
 }
 
 // ReserveReplica takes n bytes of memory for batches that are about to be given
-// to a Follower, and waits for them. smq.ErrOverloaded when ctx ends first.
-func (s *Shared) ReserveReplica(ctx context.Context, n int64) error {
-	if err := s.replica.Acquire(ctx, n); err != nil {
-		return fmt.Errorf("%w: no memory for replicas: %w", smq.ErrOverloaded, err)
+// to a Follower. It does not wait: what gives memory back is the owner's news, and
+// comes behind these batches. smq.ErrOverloaded when there are not so many.
+func (s *Shared) ReserveReplica(n int64) error {
+	if !s.replica.TryAcquire(n) {
+		return fmt.Errorf("%w: no memory for replicas", smq.ErrOverloaded)
 	}
 	s.metrics.replicated.Add(float64(n))
 	return nil

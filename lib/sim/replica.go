@@ -98,7 +98,7 @@ func (r *replica) deliver(o seglog.Outgoing) {
 		batches[i].Bytes = slices.Clone(batches[i].Bytes)
 		size += int64(len(batches[i].Bytes))
 	}
-	if err := r.n.shared.ReserveReplica(r.n.ctx, size); err != nil {
+	if err := r.n.shared.ReserveReplica(size); err != nil {
 		panic(err) // the buffer holds everything that a scenario sends
 	}
 	r.sent, r.stored = o.First+uint64(len(batches)), o.Stored
