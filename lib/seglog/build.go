@@ -35,6 +35,7 @@ type entry struct {
 	offset    int64
 	position  smq.Position
 	appendMs  int64
+	came      time.Duration // when, since its log was opened
 	id        uint64
 	sink      Sink
 	level     Level

@@ -90,8 +90,7 @@ func (l *Log) mayFreeze(now time.Time) (ready bool, wait time.Duration) {
 	}
 	wait = l.limits.MinInterval - now.Sub(l.lastFreeze)
 	if l.urgent == 0 {
-		age := now.Sub(time.UnixMilli(l.pending[0].appendMs))
-		wait = max(wait, l.limits.MaxDelay-age)
+		wait = max(wait, l.limits.MaxDelay-l.ageOf(&l.pending[0], now))
 	}
 	return wait <= 0, wait
 }

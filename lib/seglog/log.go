@@ -254,13 +254,13 @@ func (l *Log) Append(batches []Batch, sink Sink) {
 			returned += int64(len(b.Bytes))
 		}
 	}
-	nowMs := time.Now().UnixMilli()
+	now := time.Now()
 	l.mu.Lock()
 	for i, b := range batches {
 		if headers[i].Count == 0 {
 			continue
 		}
-		if ack, settled := l.accept(b, &headers[i], sink, nowMs); settled {
+		if ack, settled := l.accept(b, &headers[i], sink, now); settled {
 			refused = append(refused, ack)
 			returned += int64(len(b.Bytes))
 		}
@@ -278,7 +278,7 @@ func (l *Log) Append(batches []Batch, sink Sink) {
 }
 
 // accept takes one batch in, or settles it at once. l.mu is held.
-func (l *Log) accept(b Batch, h *record.Header, sink Sink, nowMs int64) (ack Ack, settled bool) {
+func (l *Log) accept(b Batch, h *record.Header, sink Sink, now time.Time) (ack Ack, settled bool) {
 	if len(l.held) == 0 {
 		b.Level = Stored
 	}
@@ -304,12 +304,13 @@ func (l *Log) accept(b Batch, h *record.Header, sink Sink, nowMs int64) (ack Ack
 		l.shared.release(int64(len(b.Bytes)))
 		return ack, false
 	}
+	nowMs := now.UnixMilli()
 	offset, position := l.head.append(b.Partition, h, nowMs)
 	l.traffic.count(b.Partition, h.Count, len(b.Bytes))
 	record.Patch(b.Bytes, offset, l.id.Segment.LeaderEpoch())
 	l.pending = append(l.pending, entry{
 		bytes: b.Bytes, header: *h, partition: b.Partition, offset: offset, position: position,
-		appendMs: nowMs, id: b.ID, sink: sink, level: b.Level,
+		appendMs: nowMs, came: now.Sub(l.opened), id: b.ID, sink: sink, level: b.Level,
 	})
 	if b.Level == Stored || !l.leased() {
 		l.urgent++
@@ -343,6 +344,20 @@ func (l *Log) kick() {
 	case l.wake <- struct{}{}:
 	default: // it is going to look anyway
 	}
+}
+
+// ageOf is how long ago the entry came. The time of day, which its appendMs tells, may
+// be set back meanwhile.
+func (l *Log) ageOf(e *entry, now time.Time) time.Duration { return now.Sub(l.opened) - e.came }
+
+// oldestUnstored is the age of the oldest batch that is not stored; 0 when there is
+// none. l.mu is held.
+func (l *Log) oldestUnstored() (age time.Duration) {
+	l.unstored(l.stored, func(e *entry) bool {
+		age = l.ageOf(e, time.Now())
+		return false
+	})
+	return age
 }
 
 // Seal ends the segment as planned: what has been accepted is stored, then the
@@ -446,19 +461,10 @@ func (l *Log) Stats() Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := Stats{State: "open", Chunks: uint64(len(l.chunks)), Bytes: l.bytes, Messages: l.messages, Buffered: l.pendingBytes}
-	oldest := int64(0)
-	if len(l.pending) > 0 {
-		oldest = l.pending[0].appendMs
-	}
 	for _, f := range l.inflight {
 		s.Buffered += f.dataBytes
 	}
-	if len(l.inflight) > 0 && len(l.inflight[0].entries) > 0 {
-		oldest = l.inflight[0].entries[0].appendMs
-	}
-	if oldest > 0 {
-		s.OldestUnsent = time.Since(time.UnixMilli(oldest))
-	}
+	s.OldestUnsent = l.oldestUnstored()
 	s.StoreError = l.trouble.now()
 	switch {
 	case l.stopped != nil && l.stopped.seal != nil:

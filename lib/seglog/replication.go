@@ -1,10 +1,6 @@
 package seglog
 
-import (
-	"time"
-
-	"github.com/seaweedmq/smq/lib/smq"
-)
+import "github.com/seaweedmq/smq/lib/smq"
 
 // Replication says with whom an owner shares what it has not stored yet.
 type Replication struct {
@@ -136,14 +132,7 @@ func (l *Log) StoreLags() bool {
 
 // storeLags reports whether the oldest batch that is not stored is so old that
 // memory must not stand in for the store any longer. l.mu is held.
-func (l *Log) storeLags() bool {
-	lags := false
-	l.unstored(l.stored, func(e *entry) bool {
-		lags = time.Since(time.UnixMilli(e.appendMs)) > l.limits.MaxUnstored
-		return false
-	})
-	return lags
-}
+func (l *Log) storeLags() bool { return l.oldestUnstored() > l.limits.MaxUnstored }
 
 // recent returns committed batches that are not stored, from a position on, for
 // a reader that has read n chunks. ok is false when there are more chunks by

@@ -346,3 +346,29 @@ func TestP4P5CommittedOnlyUnderALease(t *testing.T) {
 		}
 	})
 }
+
+// The time of day is set back by an hour while batches wait for the store: they are
+// flushed as if it had not been, and memory does not stand in for the store for that
+// long.
+func TestTheTimeOfDayIsSetBack(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		st, gate := blocked(mem.New())
+		r := replicate(t, st, ident(1, 0, 4), 1)
+		l := r.owner
+		st.script(func(path string, apply func() error) error { <-gate; return apply() })
+		acks := newCollector()
+		appendTo(l, acks, Batch{ID: 1, Partition: 0, Bytes: batchOf(t, 7, 0, 0, "a"), Level: Replicated})
+		l.mu.Lock()
+		l.pending[0].appendMs += time.Hour.Milliseconds()
+		if ready, wait := l.mayFreeze(time.Now()); ready || wait > l.limits.MaxDelay {
+			t.Errorf("the next chunk is made in %v", wait)
+		}
+		l.mu.Unlock()
+		time.Sleep(l.limits.MaxUnstored + time.Second)
+		if oldest := l.Stats().OldestUnsent; !l.StoreLags() || oldest < l.limits.MaxUnstored {
+			t.Errorf("the store lags: %v, the oldest batch that it lacks is %v old", l.StoreLags(), oldest)
+		}
+		close(gate)
+		synctest.Wait()
+	})
+}
