@@ -243,7 +243,8 @@ func (l *Log) countBlocks(f footer) {
 	}
 }
 
-// unacked are the entries that have no ack yet. Log.mu is held.
+// unacked are the entries that have no ack yet. Log.mu is held, or they are not the
+// log's any more.
 func unacked(entries []entry) []entry {
 	if !slices.ContainsFunc(entries, func(e entry) bool { return e.acked }) {
 		return entries
@@ -262,6 +263,7 @@ func (l *Log) takeRepeats(isSettled func(repeat) bool) []repeat {
 			rest = append(rest, r)
 		}
 	}
+	clear(l.repeats[len(rest):]) // their publishers' streams may be gone
 	l.repeats = rest
 	return settled
 }
@@ -340,21 +342,29 @@ func (l *Log) settle(entries []entry, repeats []repeat, fate func(smq.Position) 
 // deliver sends acks of a level, in the order of positions, a call a sink.
 func deliver(entries []entry, repeats []repeat, level Level, fate func(smq.Position) error) {
 	var order []Sink
-	acks := make(map[Sink][]Ack)
-	add := func(s Sink, a Ack) {
-		if acks[s] == nil {
+	count := make(map[Sink]int)
+	note := func(s Sink) {
+		if count[s]++; count[s] == 1 {
 			order = append(order, s)
-			acks[s] = make([]Ack, 0, len(entries))
 		}
-		acks[s] = append(acks[s], a)
+	}
+	for i := range entries {
+		note(entries[i].sink)
+	}
+	for i := range repeats {
+		note(repeats[i].sink)
+	}
+	acks := make(map[Sink][]Ack, len(order))
+	for _, s := range order {
+		acks[s] = make([]Ack, 0, count[s])
 	}
 	for i := range entries {
 		e := &entries[i]
-		add(e.sink, Ack{ID: e.id, Partition: e.partition, BaseOffset: e.offset, Level: level, Err: fate(e.position)})
+		acks[e.sink] = append(acks[e.sink], Ack{ID: e.id, Partition: e.partition, BaseOffset: e.offset, Level: level, Err: fate(e.position)})
 	}
 	for _, r := range repeats {
 		r.ack.Level, r.ack.Err = level, fate(r.original.position-1)
-		add(r.sink, r.ack)
+		acks[r.sink] = append(acks[r.sink], r.ack)
 	}
 	for _, s := range order {
 		s.Acked(acks[s])
