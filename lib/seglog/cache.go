@@ -41,7 +41,8 @@ type chunkKey struct {
 // chunkCache keeps the chunks used last, up to a weight. The newest chunks get
 // in as they are stored, so readers at the tail need no store.
 type chunkCache struct {
-	loads singleflight.Group
+	loads   singleflight.Group
+	metrics *metrics
 
 	mu    sync.Mutex
 	limit int64
@@ -55,8 +56,8 @@ type cached struct {
 	chunk *chunk
 }
 
-func newChunkCache(limit int64) *chunkCache {
-	return &chunkCache{limit: limit, byKey: make(map[chunkKey]*list.Element), order: list.New()}
+func newChunkCache(limit int64, m *metrics) *chunkCache {
+	return &chunkCache{metrics: m, limit: limit, byKey: make(map[chunkKey]*list.Element), order: list.New()}
 }
 
 func (id Ident) key(n uint64) chunkKey { return chunkKey{id.TopicID, id.Segment, n} }
@@ -71,6 +72,16 @@ func (c *chunkCache) get(k chunkKey) *chunk {
 	}
 	c.order.MoveToFront(e)
 	return e.Value.(*cached).chunk
+}
+
+// content returns the chunk if its batches are here, or nil.
+func (c *chunkCache) content(k chunkKey) *chunk {
+	if ch := c.get(k); ch != nil && ch.blocks != nil {
+		c.metrics.cacheHits.Inc()
+		return ch
+	}
+	c.metrics.cacheMisses.Inc()
+	return nil
 }
 
 // put keeps the chunk of the segment, in place of one with less to it.

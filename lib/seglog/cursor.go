@@ -208,8 +208,8 @@ func (c *Cursor) wanted(f footer) uint64 {
 func (c *Cursor) batches(ctx context.Context, size int64, b *smqpb.PartitionBlock, wanted uint64) ([][]byte, error) {
 	const goodPart = 4
 	seg := c.src.reader()
-	ch := seg.cache.get(seg.id.key(c.n))
-	if ch == nil || ch.blocks == nil {
+	ch := seg.cache.content(seg.id.key(c.n))
+	if ch == nil {
 		if wanted < uint64(size)/goodPart {
 			return seg.block(ctx, c.n, b)
 		}

@@ -38,8 +38,8 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16)}),
 		storeErrors: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "smq_store_errors_total", Help: "Failed attempts to bring a chunk into the store, by step."}, []string{"step"}),
-		cacheHits:   counter("smq_chunk_cache_hits_total", "Reads of chunks answered from memory."),
-		cacheMisses: counter("smq_chunk_cache_misses_total", "Reads of chunks that went to the store."),
+		cacheHits:   counter("smq_chunk_cache_hits_total", "Reads of a partition's part of a chunk that were answered from memory."),
+		cacheMisses: counter("smq_chunk_cache_misses_total", "Reads of a partition's part of a chunk that went to the store."),
 	}
 	if r != nil {
 		r.MustRegister(m.storedBatches, m.storedMessages, m.storedBytes, m.chunks, m.buffered, m.replicated, m.flushSeconds, m.storeErrors, m.cacheHits, m.cacheMisses)

@@ -45,13 +45,14 @@ func NewShared(o SharedOptions) *Shared {
 	setDefault(&o.Buffer, 128<<20)
 	setDefault(&o.Replica, 128<<20)
 	setDefault(&o.Cache, 128<<20)
+	m := newMetrics(o.Registerer)
 	return &Shared{
-		cache:   newChunkCache(o.Cache),
+		cache:   newChunkCache(o.Cache, m),
 		creates: semaphore.NewWeighted(maxCreates),
 		memory:  semaphore.NewWeighted(o.Buffer),
 		limit:   o.Buffer,
 		replica: semaphore.NewWeighted(o.Replica),
-		metrics: newMetrics(o.Registerer),
+		metrics: m,
 	}
 }
 
