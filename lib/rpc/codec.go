@@ -20,6 +20,11 @@ const (
 	payloadField protowire.Number = 2
 )
 
+// maxHeadFields bounds the fields of a head, repeated ones counted each time. It is
+// several times what frames of ours have. A batch's entry of two bytes takes some
+// sixty in memory, and a frame has room for millions.
+const maxHeadFields = 1 << 18
+
 // codec encodes frames by itself and leaves protobuf messages to gRPC's own
 // codec, whose name it bears, so that other gRPC software understands both.
 type codec struct {
@@ -144,7 +149,25 @@ func (c codec) readHead(r *mem.Reader, head proto.Message) error {
 	if _, err := io.ReadFull(r, *buf); err != nil {
 		return err
 	}
+	if err := checkHead(*buf); err != nil {
+		return err
+	}
 	return proto.Unmarshal(*buf, head)
+}
+
+// checkHead refuses a head of too many fields.
+func checkHead(b []byte) error {
+	for fields := 0; len(b) > 0; fields++ {
+		if fields == maxHeadFields {
+			return fmt.Errorf("a head of more than %d fields", maxHeadFields)
+		}
+		_, _, n := protowire.ConsumeField(b)
+		if n < 0 {
+			return protowire.ParseError(n)
+		}
+		b = b[n:]
+	}
+	return nil
 }
 
 // readBytes returns fresh memory, not nil even if it is empty.

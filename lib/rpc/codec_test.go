@@ -149,6 +149,18 @@ func TestMalformedFrames(t *testing.T) {
 	}
 }
 
+// A head costs memory by its fields, not by its bytes.
+func TestHeadsOfVeryManyFields(t *testing.T) {
+	for _, fields := range []int{maxHeadFields, maxHeadFields + 1} {
+		b := bytes.Repeat([]byte{0x12, 0x00}, fields) // batches of which nothing is said
+		frame := protowire.AppendBytes(protowire.AppendTag(nil, headField, protowire.BytesType), b)
+		got := inFrame{head: head()}
+		if err := decode(frame, len(frame), &got); errors.Is(err, smq.ErrInvalid) != (fields > maxHeadFields) {
+			t.Errorf("%d fields: %v", fields, err)
+		}
+	}
+}
+
 func FuzzFrame(f *testing.F) {
 	f.Add(encode(f, &outFrame{head: head(3), payload: [][]byte{[]byte("abc")}}), 4)
 	f.Add(encode(f, &outFrame{head: head()}), 1)
