@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/seaweedmq/smq/lib/background"
@@ -14,6 +15,7 @@ import (
 	"github.com/seaweedmq/smq/lib/seglog"
 	"github.com/seaweedmq/smq/lib/smq"
 	"github.com/seaweedmq/smq/lib/smqpb"
+	"github.com/seaweedmq/smq/lib/store"
 	"github.com/seaweedmq/smq/lib/store/mem"
 )
 
@@ -156,4 +158,60 @@ func TestP10AFollowerWithoutMemory(t *testing.T) {
 			t.Errorf("step %d: holds %d, %v; want %d, %v", i, acks[0].GetHeld(), err, step.held, step.err)
 		}
 	}
+}
+
+// hangs is a store that lists nothing until it is let.
+type hangs struct {
+	store.Store
+	let chan struct{}
+}
+
+func (h hangs) List(ctx context.Context, dir, after string, limit int) ([]store.Info, error) {
+	select {
+	case <-h.let:
+		return h.Store.List(ctx, dir, after, limit)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// The store does not say whether a segment that is new is sealed. What the owner sends
+// of others waits for a moment, once, and the owner asks again.
+func TestASlowStoreDoesNotHoldUpAnOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs, _, s := newTestFollowers(t)
+		h := hangs{fs.b.st, make(chan struct{})}
+		fs.b.topics.known(smq.Topic{Namespace: "default", Name: "t"}).st = h
+		begin := time.Now()
+		for range 3 {
+			if err := fs.appended(t, s); !errors.Is(err, smq.ErrUnavailable) {
+				t.Errorf("the owner is answered %v", err)
+			}
+		}
+		if took := time.Since(begin); took > checkWait {
+			t.Errorf("three frames took %v", took)
+		}
+		close(h.let)
+		synctest.Wait()
+		if err := fs.appended(t, s); err != nil {
+			t.Errorf("asked again: %v", err)
+		}
+	})
+}
+
+// An owner lets go of a segment that is still being looked up.
+func TestLettingGoDoesNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs, _, s := newTestFollowers(t)
+		h := hangs{fs.b.st, make(chan struct{})}
+		fs.b.topics.known(smq.Topic{Namespace: "default", Name: "t"}).st = h
+		begin := time.Now()
+		_ = fs.appended(t, s) // begins it
+		s.Closed = true
+		acks, err := fs.take(t.Context(), ownerOfTest, []*smqpb.ReplicateSegment{s}, nil)
+		if took := time.Since(begin); err != nil || len(acks) > 0 || took > checkWait {
+			t.Errorf("%d acks, %v, after %v", len(acks), err, took)
+		}
+		close(h.let)
+	})
 }

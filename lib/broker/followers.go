@@ -26,6 +26,10 @@ const (
 	// the owner's.
 	followTick  = 250 * time.Millisecond
 	ownerSilent = 4
+	// checkWait is how long an owner's frames wait for the store, which is asked about
+	// a segment that is new here. All that the owner sends waits behind it, and the
+	// owner would be taken for silent; so it is told to ask again.
+	checkWait = 200 * time.Millisecond
 	// handoverBytes is about how much one answer hands over.
 	handoverBytes = 8 << 20
 )
@@ -48,6 +52,7 @@ type following struct {
 	topic *topic
 	key   segmentKey
 	owner smq.BrokerID
+	asked time.Time     // when it was first asked for
 	ready chan struct{} // closed when f and err are set
 	f     *seglog.Follower
 	err   error
@@ -105,8 +110,13 @@ func (fs *followers) hear(owner smq.BrokerID) {
 	fs.heard[owner]++
 }
 
-// take takes a frame in, segment by segment.
+// take takes a frame in, segment by segment. All that are new are looked up at once.
 func (fs *followers) take(ctx context.Context, owner smq.BrokerID, segs []*smqpb.ReplicateSegment, payload []byte) ([]*smqpb.ReplicaAck, error) {
+	for _, s := range segs {
+		if !s.GetClosed() && fs.mayBegin(keyOf(s)) == nil {
+			fs.known(owner, s)
+		}
+	}
 	acks := make([]*smqpb.ReplicaAck, 0, len(segs))
 	for _, s := range segs {
 		var (
@@ -132,6 +142,10 @@ func (fs *followers) take(ctx context.Context, owner smq.BrokerID, segs []*smqpb
 	return acks, nil
 }
 
+func keyOf(s *smqpb.ReplicateSegment) segmentKey {
+	return segmentKey{smq.TopicID(s.GetTopicId()), smq.SegmentID(s.GetSegment())}
+}
+
 // cutBatches takes a segment's batches off the payload.
 func cutBatches(s *smqpb.ReplicateSegment, payload []byte) ([]seglog.Batch, []byte, error) {
 	if len(s.GetSizes()) != len(s.GetPartitions()) {
@@ -151,14 +165,20 @@ func cutBatches(s *smqpb.ReplicateSegment, payload []byte) ([]seglog.Batch, []by
 // append gives batches to the follower of their segment.
 func (fs *followers) append(ctx context.Context, owner smq.BrokerID, s *smqpb.ReplicateSegment, batches []seglog.Batch) (smq.Position, error) {
 	if s.GetClosed() {
-		fs.letGo(segmentKey{smq.TopicID(s.GetTopicId()), smq.SegmentID(s.GetSegment())}, owner)
+		fs.letGo(keyOf(s), owner)
 		return s.GetStored(), nil
 	}
-	if err := fs.mayBegin(segmentKey{smq.TopicID(s.GetTopicId()), smq.SegmentID(s.GetSegment())}); err != nil {
+	if err := fs.mayBegin(keyOf(s)); err != nil {
 		return 0, err
 	}
-	fl, err := fs.get(ctx, owner, s)
-	if err != nil {
+	fl := fs.known(owner, s)
+	if fl == nil {
+		return 0, smq.ErrDraining
+	}
+	if err := fl.checked(ctx); err != nil {
+		return 0, err
+	}
+	if err := fl.follows(owner); err != nil {
 		return 0, err
 	}
 	var n int64
@@ -206,27 +226,59 @@ func (fs *followers) mayBegin(k segmentKey) error {
 
 // get returns the follower of a segment, and begins to follow it if need be.
 func (fs *followers) get(ctx context.Context, owner smq.BrokerID, s *smqpb.ReplicateSegment) (*following, error) {
-	k := segmentKey{smq.TopicID(s.GetTopicId()), smq.SegmentID(s.GetSegment())}
-	fs.mu.Lock()
-	fl := fs.byKey[k]
-	if fl == nil && !fs.ending {
-		fl = &following{key: k, owner: owner, ready: make(chan struct{})}
-		fs.byKey[k] = fl
-		fs.b.tasks.Go(func(ctx context.Context) { fs.begin(ctx, fl, s.GetTopic()) })
-	}
-	fs.mu.Unlock()
+	fl := fs.known(owner, s)
 	if fl == nil {
 		return nil, smq.ErrDraining
 	}
 	select {
 	case <-fl.ready:
+		return fl, fl.follows(owner)
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if fl.err == nil && fl.owner != owner {
-		return nil, fmt.Errorf("segment %d: %w: broker %s owns it", k.id, smq.ErrNotOwner, fl.owner)
+}
+
+// known is the follower of a segment, which begins to be looked up if need be; nil
+// when nothing new is followed.
+func (fs *followers) known(owner smq.BrokerID, s *smqpb.ReplicateSegment) *following {
+	k := keyOf(s)
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	fl := fs.byKey[k]
+	if fl == nil && !fs.ending {
+		fl = &following{key: k, owner: owner, asked: time.Now(), ready: make(chan struct{})}
+		fs.byKey[k] = fl
+		fs.b.tasks.Go(func(ctx context.Context) { fs.begin(ctx, fl, s.GetTopic()) })
 	}
-	return fl, fl.err
+	return fl
+}
+
+// checked waits, for a moment since it was first asked for, until the segment has been
+// looked up. smq.ErrUnavailable: it has not been yet.
+func (fl *following) checked(ctx context.Context) error {
+	select {
+	case <-fl.ready:
+		return nil
+	default:
+	}
+	timer := time.NewTimer(time.Until(fl.asked.Add(checkWait)))
+	defer timer.Stop()
+	select {
+	case <-fl.ready:
+		return nil
+	case <-timer.C:
+		return fmt.Errorf("%w: the follower has not heard yet what the store says of the segment", smq.ErrUnavailable)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// follows says why the owner is refused; nil: it is followed. fl is ready.
+func (fl *following) follows(owner smq.BrokerID) error {
+	if fl.err == nil && fl.owner != owner {
+		return fmt.Errorf("segment %d: %w: broker %s owns it", fl.key.id, smq.ErrNotOwner, fl.owner)
+	}
+	return fl.err
 }
 
 // begin follows a segment, if the stored layout says so and it has no seal.
@@ -353,8 +405,10 @@ func (fs *followers) letGo(k segmentKey, owner smq.BrokerID) {
 	}
 	fs.mu.Unlock()
 	if fl != nil {
-		<-fl.ready
-		fl.close()
+		fs.b.tasks.Go(func(context.Context) { // its owner has more to say
+			<-fl.ready
+			fl.close()
+		})
 	}
 }
 
