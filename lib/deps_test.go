@@ -22,6 +22,7 @@ var allowed = map[string][]string{
 	"lib/record":     {"lib/smq"},
 	"lib/smqpb":      {},
 	"lib/background": {"lib/smq"},
+	"lib/boottime":   {},
 	"lib/layout":     {"lib/smq", "lib/smqpb"},
 	"lib/registry":   {"lib/smq"},
 
@@ -39,10 +40,10 @@ var allowed = map[string][]string{
 	"lib/catalog": {"lib/layout", "lib/record", "lib/seglog", "lib/smq", "lib/smqpb", "lib/store"},
 
 	// Services never import one another.
-	"lib/broker": {"lib/background", "lib/catalog", "lib/layout", "lib/rpc", "lib/seglog", "lib/smq", "lib/smqpb", "lib/store"},
+	"lib/broker": {"lib/background", "lib/boottime", "lib/catalog", "lib/layout", "lib/rpc", "lib/seglog", "lib/smq", "lib/smqpb", "lib/store"},
 	"lib/leader": {"lib/background", "lib/catalog", "lib/layout", "lib/record", "lib/rpc", "lib/seglog", "lib/smq", "lib/smqpb", "lib/store"},
-	"lib/master": {"lib/registry", "lib/rpc", "lib/smq", "lib/smqpb"},
-	"lib/client": {"lib/record", "lib/rpc", "lib/smq", "lib/smqpb", "lib/store"},
+	"lib/master": {"lib/boottime", "lib/registry", "lib/rpc", "lib/smq", "lib/smqpb"},
+	"lib/client": {"lib/boottime", "lib/record", "lib/rpc", "lib/smq", "lib/smqpb", "lib/store"},
 
 	// Real clusters under faults. The checkers take the promises as users see
 	// them, and the store as it is on disk.

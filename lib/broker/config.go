@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/seaweedmq/smq/lib/boottime"
 	"github.com/seaweedmq/smq/lib/layout"
 	"github.com/seaweedmq/smq/lib/rpc"
 	"github.com/seaweedmq/smq/lib/seglog"
@@ -97,7 +98,7 @@ func (c Config) withDefaults() Config {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	if c.Clock == nil {
-		c.Clock = bootClock()
+		c.Clock = boottime.Clock()
 	}
 	if c.Server.Logger == nil {
 		c.Server.Logger = c.Logger

@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/seaweedmq/smq/lib/boottime"
 	"github.com/seaweedmq/smq/lib/rpc"
 	"github.com/seaweedmq/smq/lib/smq"
 	"github.com/seaweedmq/smq/lib/smqpb"
@@ -46,6 +47,9 @@ type Client struct {
 	closed bool
 }
 
+// clock tells the time since some moment in the past, see lib/boottime.
+type clock = func() time.Duration
+
 // user is a publisher or a subscriber.
 type user interface {
 	abort(cause error)
@@ -74,7 +78,7 @@ func Connect(ctx context.Context, cfg Config) (*Client, error) {
 		users:   make(map[user]struct{}),
 	}
 	if c.now == nil {
-		c.now = newClock()
+		c.now = boottime.Clock()
 	}
 	if _, err := c.Cluster(ctx); err != nil {
 		conns.Close()

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/seaweedmq/smq/lib/boottime"
 	"github.com/seaweedmq/smq/lib/rpc"
 	"github.com/seaweedmq/smq/lib/smq"
 	"github.com/seaweedmq/smq/lib/smqpb"
@@ -143,7 +144,7 @@ func (c *fakeCluster) connect() *Client {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	cl.now = steadyClock() // which synctest fakes
+	cl.now = boottime.Steady() // which synctest fakes
 	return cl
 }
 

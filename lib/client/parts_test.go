@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/seaweedmq/smq/lib/boottime"
 	"github.com/seaweedmq/smq/lib/record"
 	"github.com/seaweedmq/smq/lib/smqpb"
 )
@@ -108,7 +109,7 @@ func testRouter() (*router, *[]*route) {
 	gone := new([]*route)
 	m, _ := newMetrics(nil)
 	return &router{
-		mu: new(sync.Mutex), topic: &smqpb.TopicConfig{}, logger: slog.New(slog.DiscardHandler), metrics: m, now: steadyClock(),
+		mu: new(sync.Mutex), topic: &smqpb.TopicConfig{}, logger: slog.New(slog.DiscardHandler), metrics: m, now: boottime.Steady(),
 		spawn: func(func(context.Context)) {}, arm: func(time.Duration) {},
 		resume: func(int32) {}, moved: func(rt *route) { *gone = append(*gone, rt) }, failed: func(error) {},
 	}, gone

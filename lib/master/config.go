@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seaweedmq/smq/lib/boottime"
 	"github.com/seaweedmq/smq/lib/rpc"
 	"github.com/seaweedmq/smq/lib/smq"
 )
@@ -102,7 +103,7 @@ func (c Config) complete() (Config, error) {
 		c.ElectionTimeout = DefaultElectionTimeout
 	}
 	if c.Clock == nil {
-		c.Clock = systemClock()
+		c.Clock = boottime.Clock()
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

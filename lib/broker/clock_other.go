@@ -1,7 +1,0 @@
-//go:build !linux
-
-package broker
-
-import "time"
-
-func bootClock() func() time.Duration { return steadyClock() }

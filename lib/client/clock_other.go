@@ -1,5 +1,0 @@
-//go:build !linux
-
-package client
-
-func newClock() clock { return steadyClock() }

@@ -1,5 +1,0 @@
-package master
-
-import "golang.org/x/sys/unix"
-
-const suspendClock = unix.CLOCK_BOOTTIME
