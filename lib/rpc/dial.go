@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
@@ -108,23 +109,34 @@ type clientStream struct{ grpc.ClientStream }
 func (s clientStream) SendMsg(m any) error { return FromStatus(s.ClientStream.SendMsg(m)) }
 func (s clientStream) RecvMsg(m any) error { return FromStatus(s.ClientStream.RecvMsg(m)) }
 
+// unusedFor is how long a connection that rests is kept since it was last asked for:
+// brokers come and go, at ever new addresses.
+const unusedFor = 10 * time.Minute
+
 // Conns shares connections: one an address. It is safe for concurrent use.
 type Conns struct {
 	options DialOptions
 	quiet   bells // of peers, see OnQuiet
 
 	mu     sync.Mutex
-	conns  map[string]*grpc.ClientConn
+	conns  map[string]*sharedConn
 	closed bool
+}
+
+// sharedConn is a connection of Conns.
+type sharedConn struct {
+	*grpc.ClientConn
+	asked time.Time // when it was last asked for
 }
 
 // NewConns makes an empty set, whose connections Close closes.
 func NewConns(o DialOptions) *Conns {
-	return &Conns{options: o, conns: make(map[string]*grpc.ClientConn)}
+	return &Conns{options: o, conns: make(map[string]*sharedConn)}
 }
 
-// Get returns the connection to addr, which the caller must not close. It does
-// not wait for it to be made. smq.ErrInvalid for an address that cannot be
+// Get returns the connection to addr, which the caller must not close, and must ask
+// for again when it has not used it for some minutes. It does not wait for it to be
+// made. smq.ErrInvalid for an address that cannot be
 // one, smq.ErrUnavailable after Close.
 func (c *Conns) Get(addr string) (*grpc.ClientConn, error) {
 	c.mu.Lock()
@@ -133,7 +145,8 @@ func (c *Conns) Get(addr string) (*grpc.ClientConn, error) {
 		return nil, fmt.Errorf("connect to %s: %w: shutting down", addr, smq.ErrUnavailable)
 	}
 	if conn, ok := c.conns[addr]; ok {
-		return conn, nil
+		conn.asked = time.Now()
+		return conn.ClientConn, nil
 	}
 	if err := CheckAddress(addr); err != nil {
 		return nil, err
@@ -142,8 +155,20 @@ func (c *Conns) Get(addr string) (*grpc.ClientConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.conns[addr] = conn
+	c.dropUnused()
+	c.conns[addr] = &sharedConn{conn, time.Now()}
 	return conn, nil
+}
+
+// dropUnused closes the connections that nobody has asked for in a long time, and
+// that carry no call. c.mu is held.
+func (c *Conns) dropUnused() {
+	for addr, conn := range c.conns {
+		if time.Since(conn.asked) >= unusedFor && conn.GetState() == connectivity.Idle {
+			delete(c.conns, addr)
+			go conn.Close() // it says only that it was closed before
+		}
+	}
 }
 
 // CheckAddress refuses what cannot be the address of a server: smq.ErrInvalid.
