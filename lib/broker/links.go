@@ -153,6 +153,8 @@ type link struct {
 	byKey map[segmentKey]*outgoing // the same, as acks name them
 	dirty []*outgoing
 	empty time.Time // since when there are none
+
+	sending time.Time // since when a frame waits to be taken; zero: none does
 }
 
 func newLink(ls *links, addr string) *link {
@@ -291,6 +293,7 @@ func (k *link) stream(ctx context.Context) (worked bool, err error) {
 	broken := make(chan error, 1)
 	heard := make(chan struct{}, 1)
 	go func() { broken <- k.receive(s, heard) }()
+	go k.supervise(ctx, cancel)
 	beat := time.NewTicker(linkBeat)
 	defer beat.Stop()
 	for {
@@ -304,11 +307,10 @@ func (k *link) stream(ctx context.Context) (worked bool, err error) {
 			if k.isIdle() {
 				return worked, errIdle
 			}
-			if err := s.Send(&smqpb.ReplicateHead{}); err != nil {
+			if err := k.sendFrame(s, &smqpb.ReplicateHead{}, nil); err != nil {
 				cancel()
 				return worked, errors.Join(err, <-broken)
 			}
-			k.checkAnswers()
 		case <-heard:
 			worked = true
 		case err := <-broken:
@@ -317,6 +319,37 @@ func (k *link) stream(ctx context.Context) (worked bool, err error) {
 			return worked, ctx.Err()
 		}
 	}
+}
+
+// supervise looks after the segments on a stream until it ends, whether its sender is
+// held up or not, and ends one that takes nothing in any more.
+func (k *link) supervise(ctx context.Context, end func()) {
+	for background.Wait(ctx, linkBeat) == nil {
+		k.checkAnswers()
+		if k.isHeldUp() {
+			end()
+		}
+	}
+}
+
+// isHeldUp reports whether a frame has waited for so long to be taken that the
+// follower counts as out of reach.
+func (k *link) isHeldUp() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return !k.sending.IsZero() && time.Since(k.sending) >= linkLost
+}
+
+// sendFrame sends a frame and notes since when it waits to be taken.
+func (k *link) sendFrame(s *rpc.ReplicateClient, head *smqpb.ReplicateHead, payload [][]byte) error {
+	note := func(at time.Time) {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.sending = at
+	}
+	note(time.Now())
+	defer note(time.Time{})
+	return s.Send(head, payload...)
 }
 
 // restart has everything that the follower is not known to hold sent again, on
@@ -365,7 +398,7 @@ func (k *link) send(s *rpc.ReplicateClient) error {
 		if head == nil {
 			return nil
 		}
-		if err := s.Send(head, payload...); err != nil {
+		if err := k.sendFrame(s, head, payload); err != nil {
 			return err
 		}
 	}

@@ -9,10 +9,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc/test/bufconn"
+
 	"github.com/seaweedmq/smq/lib/rpc"
 	"github.com/seaweedmq/smq/lib/seglog"
 	"github.com/seaweedmq/smq/lib/smq"
 	"github.com/seaweedmq/smq/lib/smqpb"
+	"github.com/seaweedmq/smq/lib/store/mem"
 )
 
 // newTestLink is a link with nothing on it, of a broker whose lease is valid until
@@ -186,6 +189,59 @@ func TestALinkIsKeptForAWhile(t *testing.T) {
 		}
 		if time.Sleep(linkIdle); !k.ls.drop(k) {
 			t.Error("kept")
+		}
+	})
+}
+
+// deaf is a follower whose process takes connections and streams, and nothing that is
+// sent on them.
+type deaf struct{ rpc.DataServer }
+
+func (deaf) Replicate(s rpc.ReplicateStream) error {
+	<-s.Context().Done()
+	return nil
+}
+
+// A follower that takes in no more than the network between holds is given up as soon
+// as one that does not answer, and so is the stream to it, for the sake of segments to
+// come.
+func TestAFollowerThatTakesNothingIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := rpc.NewServer(rpc.ServerOptions{StreamWindow: 64 << 10})
+		rpc.RegisterData(server, deaf{})
+		l := bufconn.Listen(64 << 10)
+		go server.Serve(l)
+		defer server.Stop()
+		k, _ := newTestLink()
+		conns := rpc.NewConns(rpc.DialOptions{Dialer: func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }})
+		defer conns.Close()
+		k.ls.b.cfg.Cluster = rpc.NewCluster(nil, conns, nil)
+
+		shared := seglog.NewShared(seglog.SharedOptions{})
+		id := seglog.Ident{Topic: smq.Topic{Namespace: "default", Name: "t"}, TopicID: "0000000000000001", Segment: 1, Range: smq.Range{Hi: 1}}
+		log, err := seglog.Open(t.Context(), seglog.Config{Store: mem.New(), Ident: id, Shared: shared, Replication: seglog.Replication{
+			Followers: []smq.BrokerID{"f"}, Leased: func() bool { return true },
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer log.Close()
+		for range 100 {
+			b := loadBatch(t, 1000)
+			if err := shared.Reserve(t.Context(), int64(len(b))); err != nil {
+				t.Fatal(err)
+			}
+			log.Append([]seglog.Batch{{Bytes: b, Level: seglog.Replicated}}, dropped{})
+		}
+		lost := make(chan time.Time, 10)
+		k.add(&outgoing{topic: &topic{}, log: log, key: segmentKey{id.TopicID, id.Segment}, lost: func(bool) { lost <- time.Now() }})
+		begin := time.Now()
+		_, err = k.stream(t.Context())
+		if took := time.Since(begin); err == nil || took > linkLost+2*linkBeat {
+			t.Errorf("the stream ends after %v: %v", took, err)
+		}
+		if len(lost) == 0 {
+			t.Error("the segment is left to it")
 		}
 	})
 }
