@@ -98,3 +98,27 @@ func readDamaged(t *testing.T, src Source) (batches map[smq.Partition]int, faile
 		}
 	}
 }
+
+// A chunk and the layout do not agree on the segment's partitions, as when files of
+// different times are put together: that is damage, whoever reads it.
+func TestAChunkOfOtherPartitions(t *testing.T) {
+	st := mem.New()
+	l := mustOpen(t, config(st, ident(1, 0, 4)))
+	appendTo(l, newCollector(), Batch{ID: 1, Partition: 3, Bytes: batchOf(t, 7, 0, 0, "a")})
+	if _, err := l.Seal(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	id := ident(1, 0, 2)
+	if _, err := recoverSegment(t.Context(), st, id, Limits{}.withDefaults()); !errors.Is(err, smq.ErrCorrupt) {
+		t.Errorf("recovery: %v", err)
+	}
+	if _, err := OpenSealed(t.Context(), st, id, NewShared(SharedOptions{})); !errors.Is(err, smq.ErrCorrupt) {
+		t.Errorf("reading: %v", err)
+	}
+	if r, err := Verify(t.Context(), st, id); err != nil || len(r.Problems) == 0 {
+		t.Errorf("verification: %v, %v", r.Problems, err)
+	}
+	if _, err := Open(t.Context(), config(st, ident(2, 0, 2), Seal{Segment: 1, Range: id.Range, Chunk: 1})); !errors.Is(err, smq.ErrCorrupt) {
+		t.Errorf("succession: %v", err)
+	}
+}

@@ -109,6 +109,9 @@ func checkFooter(f footer, id *Ident, n uint64, size int64) error {
 	if id != nil && (f.Segment != uint64(id.Segment) || f.TopicId != string(id.TopicID) || f.Chunk != n) {
 		return fmt.Errorf("%w: it says that it is chunk %d of segment %d of topic id %s", smq.ErrCorrupt, f.Chunk, f.Segment, f.TopicId)
 	}
+	if id != nil && (f.Lo != id.Range.Lo || f.Hi != id.Range.Hi) {
+		return fmt.Errorf("%w: it says that its segment has the partitions %v, the layout %v", smq.ErrCorrupt, smq.Range{Lo: f.Lo, Hi: f.Hi}, id.Range)
+	}
 	data := uint64(size) - uint64(f.size)
 	if f.EndPosition < f.FirstPosition {
 		return fmt.Errorf("%w: positions from %d to %d", smq.ErrCorrupt, f.FirstPosition, f.EndPosition)
