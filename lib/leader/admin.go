@@ -83,7 +83,7 @@ func (l *Leader) DeleteTopic(ctx context.Context, req *smqpb.DeleteTopicRequest)
 // markDeleted writes that the topic is deleted, unless that is written already
 // of the incarnation meant.
 func (l *Leader) markDeleted(ctx context.Context, name smq.Topic, id smq.TopicID) (catalog.Config, error) {
-	for {
+	for tries := (pause{}); ; {
 		e, err := catalog.Read(ctx, l.Store, name)
 		switch {
 		case err != nil:
@@ -98,7 +98,7 @@ func (l *Leader) markDeleted(ctx context.Context, name smq.Topic, id smq.TopicID
 			l.Logger.Info("topic deleted", "topic", name.String(), "id", e.ID)
 			return e.Config, nil
 		}
-		if !errors.Is(err, smq.ErrConflict) {
+		if !errors.Is(err, smq.ErrConflict) || tries.wait(ctx) != nil {
 			return catalog.Config{}, err
 		}
 	}

@@ -36,7 +36,7 @@ func (l *Leader) alter(ctx context.Context, t *topic, alteration func(catalog.Co
 	case <-ctx.Done():
 		return fmt.Errorf("another alteration is under way: %w: %w", smq.ErrTimeout, ctx.Err())
 	}
-	for {
+	for tries := (pause{}); ; {
 		e, err := catalog.Read(ctx, l.Store, t.Topic)
 		if err != nil {
 			return err
@@ -54,7 +54,7 @@ func (l *Leader) alter(ctx context.Context, t *topic, alteration func(catalog.Co
 			l.hub.publish(t, nil)
 			l.Logger.Info("topic altered", "topic", t.Topic.String(), "scaling", c.Scaling, "replicas", c.Replicas)
 			return nil
-		case !errors.Is(err, smq.ErrConflict):
+		case !errors.Is(err, smq.ErrConflict) || tries.wait(ctx) != nil:
 			return err
 		}
 	}
