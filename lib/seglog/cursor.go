@@ -134,22 +134,24 @@ func (c *Cursor) place(ctx context.Context) error {
 // recent delivers what is committed and in no chunk. It reports false when
 // there are more chunks by now.
 func (c *Cursor) recent(d *Delivery, budget *int) bool {
-	entries, ok := c.src.recent(c.n, c.fresh)
-	if !ok {
-		return false
-	}
-	for i := range entries {
-		if *budget <= 0 {
+	for *budget > 0 {
+		entries, ok := c.src.recent(c.n, c.fresh, *budget)
+		if !ok {
+			return false
+		}
+		if len(entries) == 0 {
 			return true
 		}
-		e := &entries[i]
-		end := e.offset + int64(e.header.Count)
-		if next, wanted := c.next[e.partition]; wanted && end > next {
-			d.Batches = append(d.Batches, Delivered{Partition: e.partition, Bytes: e.bytes, BaseOffset: e.offset, EndOffset: end})
-			c.next[e.partition] = end
-			*budget -= len(e.bytes)
+		for i := range entries {
+			e := &entries[i]
+			end := e.offset + int64(e.header.Count)
+			if next, wanted := c.next[e.partition]; wanted && end > next {
+				d.Batches = append(d.Batches, Delivered{Partition: e.partition, Bytes: e.bytes, BaseOffset: e.offset, EndOffset: end})
+				c.next[e.partition] = end
+				*budget -= len(e.bytes)
+			}
+			c.fresh = e.position + 1
 		}
-		c.fresh = e.position + 1
 	}
 	return true
 }

@@ -135,10 +135,10 @@ func (l *Log) StoreLags() bool {
 func (l *Log) storeLags() bool { return l.oldestUnstored() > l.limits.MaxUnstored }
 
 // recent returns committed batches that are not stored, from a position on, for
-// a reader that has read n chunks. ok is false when there are more chunks by
-// now. Without a lease there are none: all replicas may be lost by now, and the
-// segment sealed without them.
-func (l *Log) recent(n uint64, from smq.Position) (entries []entry, ok bool) {
+// a reader that has read n chunks: of maxBytes together or one larger batch. ok is
+// false when there are more chunks by now. Without a lease there are none: all
+// replicas may be lost by now, and the segment sealed without them.
+func (l *Log) recent(n uint64, from smq.Position, maxBytes int) (entries []entry, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if uint64(len(l.chunks)) != n {
@@ -148,9 +148,10 @@ func (l *Log) recent(n uint64, from smq.Position) (entries []entry, ok bool) {
 		return nil, true
 	}
 	l.unstored(max(from, l.stored), func(e *entry) bool {
-		if e.position >= l.committed {
+		if e.position >= l.committed || maxBytes <= 0 {
 			return false
 		}
+		maxBytes -= len(e.bytes)
 		entries = append(entries, *e)
 		return true
 	})

@@ -372,3 +372,37 @@ func TestTheTimeOfDayIsSetBack(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+// A reader that takes little at a time is shown as much of what is in memory, however
+// much there is; all of it in the end.
+func TestReadersAreShownALittleAtATime(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const batches = 100
+		st, gate := blocked(mem.New())
+		r := replicate(t, st, ident(1, 0, 4), 1)
+		st.script(func(path string, apply func() error) error { <-gate; return apply() })
+		acks := newCollector()
+		for i := range uint64(batches) {
+			appendTo(r.owner, acks, Batch{ID: i, Partition: int32(i % 4), Bytes: batchOf(t, -1, 0, 0, "v"), Level: Replicated})
+		}
+		synctest.Wait()
+		size := len(batchOf(t, -1, 0, 0, "v"))
+		entries, ok := r.owner.recent(1, 0, 10*size)
+		if !ok || len(entries) != 10 {
+			t.Fatalf("%d batches, %v", len(entries), ok)
+		}
+		c := NewCursor(r.owner)
+		c.Add(3, 0) // the others' are passed over
+		for n := 0; n < batches/4; n++ {
+			d, err := c.Next(t.Context(), 1)
+			if err != nil || len(d.Batches) != 1 || d.AtTail {
+				t.Fatalf("after %d batches: %d more, at the tail %v, %v", n, len(d.Batches), d.AtTail, err)
+			}
+		}
+		if d, err := c.Next(t.Context(), 1); err != nil || !d.AtTail {
+			t.Errorf("after all batches: %+v, %v", d, err)
+		}
+		close(gate)
+		synctest.Wait()
+	})
+}

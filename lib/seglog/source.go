@@ -24,8 +24,9 @@ type Source interface {
 	extent() extent
 	size(n uint64) int64
 	// recent returns committed batches that are in no chunk, from a position
-	// on; ok is false when there are not n chunks any more.
-	recent(n uint64, from smq.Position) (entries []entry, ok bool)
+	// on: of maxBytes together or one larger batch; none: there are none. ok is
+	// false when there are not n chunks any more.
+	recent(n uint64, from smq.Position, maxBytes int) (entries []entry, ok bool)
 	reader() *segment
 }
 
@@ -140,7 +141,7 @@ func (s *Sealed) Offsets(ctx context.Context, p smq.Partition) (start, end smq.O
 
 func (s *Sealed) extent() extent { return extent{chunks: uint64(len(s.chunks)), sealed: true} }
 
-func (s *Sealed) recent(uint64, smq.Position) ([]entry, bool) { return nil, true }
+func (s *Sealed) recent(uint64, smq.Position, int) ([]entry, bool) { return nil, true }
 
 func (s *Sealed) size(n uint64) int64 { return s.chunks[n].size }
 
