@@ -41,7 +41,7 @@ func (h History) Add(l Layout) (History, error) {
 func follows(prev, next Layout) error {
 	gone := make(map[smq.SegmentID]bool, len(next.Sealed))
 	for _, s := range next.Sealed {
-		seg, live := prev.Get(s.Segment)
+		seg, live := prev.at(s.Segment, s.Range)
 		if !live || seg.Range != s.Range || seg.Assigned() == s.Empty {
 			return next.corrupt("it seals segment %d, which the version before does not list so", s.Segment)
 		}
@@ -54,7 +54,7 @@ func follows(prev, next Layout) error {
 		}
 	}
 	for _, s := range prev.Segments {
-		now, live := next.Get(s.ID)
+		now, live := next.at(s.ID, s.Range)
 		switch {
 		case live == gone[s.ID]:
 			return next.corrupt("segment %d is neither live nor sealed, or both", s.ID)
@@ -66,6 +66,13 @@ func follows(prev, next Layout) error {
 		return next.corrupt("it does not follow from version %d", prev.Version)
 	}
 	return nil
+}
+
+// at returns the live segment with the given id that begins with the range, without a
+// look at all.
+func (l Layout) at(id smq.SegmentID, r smq.Range) (Segment, bool) {
+	s, found := l.Find(r.Lo)
+	return s, found && s.ID == id
 }
 
 // AllSealed returns the sealed segments of all partitions, in the order in which

@@ -1,6 +1,7 @@
 package layout_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -70,4 +71,31 @@ func BenchmarkPlanDecides(b *testing.B) {
 	loaded.in.Policy = layout.DefaultPolicy()
 	bench("split", loaded, 2*time.Second)
 	bench("merge", quiet(new(testing.T), 5000, 100_000).set(0, nil), 20*time.Second)
+}
+
+// BenchmarkHistoryAdd adds a version to the history of a topic of many segments, of
+// which one has rolled.
+func BenchmarkHistoryAdd(b *testing.B) {
+	for _, n := range []int32{64, layout.MostSegments} {
+		b.Run(fmt.Sprintf("segments=%d", n), func(b *testing.B) {
+			owner := layout.Member{Broker: "a", Address: "a:1"}
+			first := layout.Layout{Version: 1, Cause: layout.Create, NextSegment: smq.SegmentID(n + 1)}
+			for p := range n {
+				first.Segments = append(first.Segments, layout.Segment{ID: smq.SegmentID(p + 1), Range: smq.Range{Lo: p, Hi: p + 1}, Owner: owner})
+			}
+			h, err := layout.History{}.Add(first)
+			if err != nil {
+				b.Fatal(err)
+			}
+			next, err := first.Next(layout.Replace(layout.Roll, []layout.Sealed{sealOf(first.Segments[n/2])}, []layout.Member{owner}), layout.Stamp{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				if _, err := h.Add(next); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }
