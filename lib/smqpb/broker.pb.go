@@ -4181,7 +4181,7 @@ type ReplicaAck struct {
 	TopicId       string                 `protobuf:"bytes,1,opt,name=topic_id,json=topicId,proto3" json:"topic_id,omitempty"`
 	Segment       uint64                 `protobuf:"varint,2,opt,name=segment,proto3" json:"segment,omitempty"`
 	Held          uint64                 `protobuf:"varint,3,opt,name=held,proto3" json:"held,omitempty"`  // everything before this position is held, or stored
-	Error         *ErrorInfo             `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"` // refused: it is no follower of the segment, or is fenced
+	Error         *ErrorInfo             `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"` // refused: it is no follower of the segment, or is fenced; unavailable, overloaded: to be sent again from held on
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
