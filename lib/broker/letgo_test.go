@@ -32,9 +32,7 @@ func TestAGivenUpSegmentIsLetGo(t *testing.T) {
 	w.flush()
 	owner, follower, old := b.owner(0), b.followers(0)[0], b.segment(0)
 	gates[owner[:1]].shut()
-	for b.segment(0) == old {
-		w.send(1)
-	}
+	b.replaced(old, func() { w.send(1) })
 	gates[owner[:1]].open()
 	w.flush()
 	b.drains(follower)

@@ -63,6 +63,17 @@ func (b *bed) segment(p smq.Partition) uint64 {
 	return resp.GetLayout().GetSegments()[0].GetId()
 }
 
+// replaced does something again and again until the segment of partition 0 has a
+// successor.
+func (b *bed) replaced(segment uint64, again func()) {
+	b.t.Helper()
+	for ctx := within(b.t); b.segment(0) == segment; again() {
+		if ctx.Err() != nil {
+			b.t.Fatalf("segment %d has no successor", segment)
+		}
+	}
+}
+
 // The owner is killed with everything it has acked in its memory, and nothing in
 // the store: the follower's seal has it.
 func TestP1ReplicatedAcksSurviveTheOwner(t *testing.T) {
@@ -108,10 +119,7 @@ func TestP1FollowersAreReplaced(t *testing.T) {
 		w.send(300)
 		w.flush()
 		r.check(w)
-		for b.segment(0) == segment { // until it has another follower
-			w.send(1)
-			w.flush()
-		}
+		b.replaced(segment, func() { w.send(1); w.flush() }) // until it has another follower
 		if n := len(b.followers(0)); n != 1 {
 			t.Fatalf("the successor has %d followers", n)
 		}
@@ -161,12 +169,15 @@ func TestAFollowerStartsOver(t *testing.T) {
 	owner, follower := b.owner(0), b.broker(b.followers(0)[0])
 	old := follower.ID()
 	b.master.expire(old)
-	for {
+	for ctx, follows := within(t), old; follows == old; {
 		w.send(1)
 		w.flush()
+		if ctx.Err() != nil {
+			t.Fatal("it follows nothing")
+		}
 		now := b.versions()
-		if f := now[len(now)-1].Segments[0].Followers; len(f) == 1 && f[0].Broker != old {
-			break
+		if f := now[len(now)-1].Segments[0].Followers; len(f) == 1 {
+			follows = f[0].Broker
 		}
 	}
 	w.send(1)
@@ -237,8 +248,7 @@ func TestOnlyTheLostFollowerIsReplaced(t *testing.T) {
 	}
 	segment := b.segment(0)
 	b.kill(followers[0])
-	for b.segment(0) == segment { // until it is replaced
-	}
+	b.replaced(segment, func() {})
 	next := b.versions()[before]
 	if s := next.Segments[0]; next.Cause != layout.Failover || s.Owner.Address != owner || len(s.Followers) != 2 ||
 		!slices.ContainsFunc(s.Followers, func(m layout.Member) bool { return m.Address == followers[1] }) {
