@@ -165,7 +165,7 @@ func TestFrameBeyondTheLimitIsTooLarge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Send(&smqpb.PublishHead{}, make([]byte, MaxFrameSize)); !errors.Is(err, smq.ErrTooLarge) {
+	if err := c.Send(&smqpb.PublishHead{}, make([]byte, maxFrameSize)); !errors.Is(err, smq.ErrTooLarge) {
 		t.Errorf("got %v", err)
 	}
 }

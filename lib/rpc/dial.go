@@ -55,8 +55,8 @@ func dialWatched(addr string, o DialOptions, quiet func()) (*grpc.ClientConn, er
 		grpc.WithContextDialer(w.connect),
 		grpc.WithDefaultCallOptions(
 			grpc.ForceCodecV2(newCodec()),
-			grpc.MaxCallRecvMsgSize(MaxFrameSize),
-			grpc.MaxCallSendMsgSize(MaxFrameSize),
+			grpc.MaxCallRecvMsgSize(maxFrameSize),
+			grpc.MaxCallSendMsgSize(maxFrameSize),
 		),
 		grpc.WithChainUnaryInterceptor(w.unary),
 		grpc.WithChainStreamInterceptor(w.stream),
@@ -87,14 +87,14 @@ func dialTCP(ctx context.Context, addr string) (net.Conn, error) {
 
 func (w *watcher) unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	w.reach(ctx, cc)
-	return FromStatus(invoke(ctx, method, req, reply, cc, opts...))
+	return fromStatus(invoke(ctx, method, req, reply, cc, opts...))
 }
 
 func (w *watcher) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	w.reach(ctx, cc)
 	s, err := open(ctx, desc, cc, method, opts...)
 	if err != nil {
-		return nil, FromStatus(err)
+		return nil, fromStatus(err)
 	}
 	// gRPC would open a stream anew if the server cannot have seen it, and hold up
 	// everybody who uses the stream while it waits for a connection. Asking for the
@@ -106,8 +106,8 @@ func (w *watcher) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.Cl
 // clientStream gives the caller errors instead of statuses.
 type clientStream struct{ grpc.ClientStream }
 
-func (s clientStream) SendMsg(m any) error { return FromStatus(s.ClientStream.SendMsg(m)) }
-func (s clientStream) RecvMsg(m any) error { return FromStatus(s.ClientStream.RecvMsg(m)) }
+func (s clientStream) SendMsg(m any) error { return fromStatus(s.ClientStream.SendMsg(m)) }
+func (s clientStream) RecvMsg(m any) error { return fromStatus(s.ClientStream.RecvMsg(m)) }
 
 // unusedFor is how long a connection that rests is kept since it was last asked for:
 // brokers come and go, at ever new addresses.

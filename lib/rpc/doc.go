@@ -22,7 +22,7 @@
 // a client in any language can speak it with its ordinary gRPC library. Here a
 // codec that both ends are forced to use writes the caller's slices to the
 // connection as they are, and copies what it receives once, into memory that
-// the receiver owns. A frame is no longer than MaxFrameSize, and its head has no more
+// the receiver owns. A frame is no longer than 32 MiB, and its head has no more
 // than 262,144 fields, each time that one is repeated counted.
 //
 // # Peers that come back

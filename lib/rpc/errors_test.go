@@ -20,9 +20,9 @@ import (
 // overTheWire takes an error the way a call's error goes.
 func overTheWire(t *testing.T, err error) error {
 	t.Helper()
-	st, ok := status.FromError(ToStatus(err))
+	st, ok := status.FromError(toStatus(err))
 	if !ok {
-		t.Fatalf("ToStatus(%v) is no status", err)
+		t.Fatalf("toStatus(%v) is no status", err)
 	}
 	b, marshalErr := proto.Marshal(st.Proto())
 	if marshalErr != nil {
@@ -32,7 +32,7 @@ func overTheWire(t *testing.T, err error) error {
 	if err := proto.Unmarshal(b, received); err != nil {
 		t.Fatal(err)
 	}
-	return FromStatus(status.FromProto(received).Err())
+	return fromStatus(status.FromProto(received).Err())
 }
 
 func TestEverySentinelCrossesTheWire(t *testing.T) {
@@ -57,7 +57,7 @@ func TestEverySentinelCrossesTheWire(t *testing.T) {
 				}
 			}
 		}
-		if got := status.Code(ToStatus(sent)); got != k.code {
+		if got := status.Code(toStatus(sent)); got != k.code {
 			t.Errorf("%q has code %v, want %v", sent, got, k.code)
 		}
 	}
@@ -91,10 +91,10 @@ func TestContextErrors(t *testing.T) {
 		t.Errorf("a handler's cancellation came as %v", err)
 	}
 	// What gRPC tells the caller of its own context is.
-	if err := FromStatus(status.FromContextError(context.DeadlineExceeded).Err()); !errors.Is(err, smq.ErrTimeout) || !errors.Is(err, context.DeadlineExceeded) {
+	if err := fromStatus(status.FromContextError(context.DeadlineExceeded).Err()); !errors.Is(err, smq.ErrTimeout) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("the caller's deadline came as %v", err)
 	}
-	if err := FromStatus(status.FromContextError(context.Canceled).Err()); !errors.Is(err, context.Canceled) {
+	if err := fromStatus(status.FromContextError(context.Canceled).Err()); !errors.Is(err, context.Canceled) {
 		t.Errorf("the caller's cancellation came as %v", err)
 	}
 }
@@ -105,19 +105,19 @@ func TestStatusesFromGRPCItself(t *testing.T) {
 		codes.ResourceExhausted: smq.ErrTooLarge,
 		codes.Unimplemented:     smq.ErrInvalid,
 	} {
-		if err := FromStatus(status.Error(code, "because")); !errors.Is(err, want) || err.Error() != "because" {
+		if err := fromStatus(status.Error(code, "because")); !errors.Is(err, want) || err.Error() != "because" {
 			t.Errorf("%v came as %v, want a %v", code, err, want)
 		}
 	}
 	for _, err := range []error{nil, io.EOF} {
-		if got := FromStatus(err); got != err {
-			t.Errorf("FromStatus(%v) = %v", err, got)
+		if got := fromStatus(err); got != err {
+			t.Errorf("fromStatus(%v) = %v", err, got)
 		}
 	}
-	if ToStatus(nil) != nil || ErrorInfo(nil) != nil || FromErrorInfo(nil) != nil {
+	if toStatus(nil) != nil || ErrorInfo(nil) != nil || FromErrorInfo(nil) != nil {
 		t.Error("no error does not stay no error")
 	}
-	if err := FromStatus(overTheWire(t, status.Error(codes.PermissionDenied, "no"))); err.Error() != "no" {
+	if err := fromStatus(overTheWire(t, status.Error(codes.PermissionDenied, "no"))); err.Error() != "no" {
 		t.Errorf("a plain status came as %v", err)
 	}
 }

@@ -137,13 +137,13 @@ func TestReasonsOfGRPC(t *testing.T) {
 		`connection error: desc = "error reading server preface: read tcp 127.0.0.1:2->127.0.0.1:1: use of closed network connection"`: "it takes connections and then says nothing",
 		`the broker is gone`: `the broker is gone`,
 	} {
-		if got := FromStatus(status.Error(codes.Unavailable, text)); got.Error() != want || !errors.Is(got, smq.ErrUnavailable) {
+		if got := fromStatus(status.Error(codes.Unavailable, text)); got.Error() != want || !errors.Is(got, smq.ErrUnavailable) {
 			t.Errorf("got %q, want %q", got, want)
 		} else if errors.Is(got, ErrHangs) != strings.Contains(want, "says nothing") {
 			t.Errorf("%q hangs: %v", got, errors.Is(got, ErrHangs))
 		}
 	}
-	if got := FromStatus(status.FromContextError(context.DeadlineExceeded).Err()); got.Error() != "timed out" {
+	if got := fromStatus(status.FromContextError(context.DeadlineExceeded).Err()); got.Error() != "timed out" {
 		t.Errorf("got %q", got)
 	}
 }

@@ -13,9 +13,9 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 )
 
-// MaxFrameSize is the largest message or frame that either end takes, in bytes:
+// maxFrameSize is the largest message or frame that either end takes, in bytes:
 // a batch of smq.MaxBatchSize and about as much again.
-const MaxFrameSize = 32 << 20
+const maxFrameSize = 32 << 20
 
 // What both ends set on a connection. With windows of a fixed size gRPC sends
 // no probes to find its own, and a window bounds what an application that does
@@ -54,8 +54,8 @@ func NewServer(o ServerOptions) *grpc.Server {
 		grpc.ForceServerCodecV2(newCodec()),
 		grpc.ChainUnaryInterceptor(i.unary),
 		grpc.ChainStreamInterceptor(i.stream),
-		grpc.MaxRecvMsgSize(MaxFrameSize),
-		grpc.MaxSendMsgSize(MaxFrameSize),
+		grpc.MaxRecvMsgSize(maxFrameSize),
+		grpc.MaxSendMsgSize(maxFrameSize),
 		grpc.StaticStreamWindowSize(orDefault(o.StreamWindow, streamWindow)),
 		grpc.StaticConnWindowSize(orDefault(o.ConnWindow, connWindow)),
 		grpc.ReadBufferSize(ioBuffer),
@@ -105,14 +105,14 @@ func (i interceptors) finish(method string, err *error) {
 		i.logger.Error("a handler panicked", "method", method, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 		*err = fmt.Errorf("internal error in %s; the server's log has the details", method)
 	}
-	*err = ToStatus(*err)
+	*err = toStatus(*err)
 }
 
 // serverStream gives a handler errors instead of statuses.
 type serverStream struct{ grpc.ServerStream }
 
-func (s serverStream) SendMsg(m any) error { return FromStatus(s.ServerStream.SendMsg(m)) }
-func (s serverStream) RecvMsg(m any) error { return FromStatus(s.ServerStream.RecvMsg(m)) }
+func (s serverStream) SendMsg(m any) error { return fromStatus(s.ServerStream.SendMsg(m)) }
+func (s serverStream) RecvMsg(m any) error { return fromStatus(s.ServerStream.RecvMsg(m)) }
 
 // pingMethod answers every server's peers: see watchedConn.
 const pingMethod = "/smq.v1.Peer/Ping"

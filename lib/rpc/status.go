@@ -12,10 +12,10 @@ import (
 	"github.com/seaweedmq/smq/lib/smqpb"
 )
 
-// ToStatus is err as a gRPC status that carries the ErrorInfo, for a handler's
+// toStatus is err as a gRPC status that carries the ErrorInfo, for a handler's
 // answer; nil for nil. The interceptors of NewServer apply it. An error that
 // comes from gRPC and wraps no sentinel passes as it is.
-func ToStatus(err error) error {
+func toStatus(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -33,13 +33,13 @@ func ToStatus(err error) error {
 	return st.Err()
 }
 
-// FromStatus is the error that a call ended with, seen by the caller: the
+// fromStatus is the error that a call ended with, seen by the caller: the
 // remote's error as FromErrorInfo gives it, or what gRPC itself ran into,
 // in words without gRPC's own, wrapping the sentinel that fits (unavailable, timed
 // out, too large, invalid for a method that the other end does not have). When the caller's own context
 // has ended it is that context's error too. nil and io.EOF stay what they are.
 // The interceptors of Dial apply it.
-func FromStatus(err error) error {
+func fromStatus(err error) error {
 	if err == nil || err == io.EOF {
 		return err
 	}
