@@ -83,38 +83,6 @@ func (c *Cluster) Info(ctx context.Context) (*smqpb.ClusterInfo, error) {
 	}
 }
 
-// askMasters asks each master once, the preferred one first, and returns the
-// best answer. The error names the addresses tried.
-func (c *Cluster) askMasters(ctx context.Context) (*smqpb.ClusterInfo, error) {
-	candidates := c.candidates()
-	if len(candidates) == 0 {
-		return nil, fmt.Errorf("%w list of masters: it is empty", smq.ErrInvalid)
-	}
-	var failures attempts
-	for i := 0; i < len(candidates); i++ {
-		info, err := c.askMaster(ctx, candidates[i])
-		if err != nil {
-			failures = append(failures, err)
-			continue
-		}
-		c.learn(info)
-		leading := info.GetLeadingMaster()
-		if leading == "" || slices.Contains(candidates[:i+1], leading) {
-			c.preferMaster(candidates[i])
-			return info, nil
-		}
-		// A follower answered. The leading master knows better, but a
-		// follower's answer is good enough if that one cannot be reached.
-		if better, err := c.askMaster(ctx, leading); err == nil {
-			c.preferMaster(leading)
-			c.learn(better)
-			return better, nil
-		}
-		return info, nil
-	}
-	return nil, failures
-}
-
 // attempts are the failures of several attempts, in one line.
 type attempts []error
 
