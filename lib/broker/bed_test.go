@@ -204,6 +204,7 @@ type fakeMaster struct {
 	masters []string // addresses, the leading one's first
 	told    int      // of how many masters, when last asked for the cluster
 	hellos  int      // streams begun
+	watches int      // the same, of those who watch
 	joins   uint64
 	term    uint64
 	leader  string
@@ -451,6 +452,9 @@ func (m *fakeMaster) grant(r *registered, beat *smqpb.Heartbeat) *smqpb.Grant {
 
 // WatchCluster tells of changes at once.
 func (m *fakeMaster) WatchCluster(_ *smqpb.ClusterRequest, stream grpc.ServerStreamingServer[smqpb.ClusterInfo]) error {
+	m.mu.Lock()
+	m.watches++
+	m.mu.Unlock()
 	for {
 		m.mu.Lock()
 		state, changed := m.state(), m.changed

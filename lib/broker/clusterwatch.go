@@ -37,6 +37,13 @@ func (m *member) watchOnce(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	m.b.tasks.Go(func(context.Context) {
+		select {
+		case <-m.moved:
+			cancel()
+		case <-ctx.Done():
+		}
+	})
 	stream, err := master.WatchCluster(ctx, &smqpb.ClusterRequest{})
 	if err != nil {
 		return err

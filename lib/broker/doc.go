@@ -7,7 +7,8 @@
 //
 // A broker has an id for as long as it renews its lease with the masters
 // (member.go). When the lease has run out there, the id is dead: the broker
-// seals what it owns and starts over with a fresh id, in a new life.
+// seals what it owns and starts over with a fresh id, in a new life. When no grants
+// come it asks whether another master leads by now, and joins there (doubt.go).
 //
 // # Who may append
 //

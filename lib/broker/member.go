@@ -18,6 +18,7 @@ import (
 const (
 	renewEvery   = 500 * time.Millisecond
 	rejoinAfter  = 100 * time.Millisecond // doubles up to
+	rejoinSoon   = 200 * time.Millisecond // while there is a lease to keep, and then
 	rejoinAtMost = time.Second
 	leaveTimeout = time.Second
 )
@@ -30,13 +31,16 @@ type member struct {
 	joined chan struct{} // closed by the first grant
 	// rejoined holds a token when the broker is back after it was out of touch.
 	rejoined chan struct{}
-	left     chan struct{} // closed when the lease is given back
+	// moved holds a token when another master than the one that is watched leads.
+	moved chan struct{}
+	left  chan struct{} // closed when the lease is given back
 
 	mu      sync.Mutex
 	id      smq.BrokerID
 	join    uint64        // number of the registration; 0 before
 	until   time.Duration // end of the lease, by the broker's clock
 	granted bool          // there has been a grant
+	heard   time.Duration // when the latest one came
 	leader  *smqpb.LeaderInfo
 	brokers []layout.Broker
 	leaving bool
@@ -50,7 +54,7 @@ func newMember(b *Broker, id smq.BrokerID) *member {
 	return &member{
 		b: b, id: id,
 		wake: make(chan struct{}, 1), changed: make(chan struct{}, 1),
-		joined: make(chan struct{}), rejoined: make(chan struct{}, 1), left: make(chan struct{}),
+		joined: make(chan struct{}), rejoined: make(chan struct{}, 1), moved: make(chan struct{}, 1), left: make(chan struct{}),
 	}
 }
 
@@ -75,8 +79,18 @@ func (m *member) run(ctx context.Context) {
 		if background.Wait(ctx, wait) != nil {
 			return
 		}
-		wait = min(2*wait, rejoinAtMost)
+		wait = min(2*wait, m.rejoinWait())
 	}
+}
+
+// rejoinWait is the longest wait before the broker joins again. The next master leads
+// within about a second, and half a second of the lease may be over when the last one
+// dies: what is left of it is not to be slept away.
+func (m *member) rejoinWait() time.Duration {
+	if m.leased() {
+		return rejoinSoon
+	}
+	return rejoinAtMost
 }
 
 // stay joins at the leading master and renews the lease until that breaks.
@@ -85,11 +99,30 @@ func (m *member) stay(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	var others sync.WaitGroup
+	others.Go(func() {
+		if err := m.doubt(ctx, addr); err != nil {
+			cancel(err)
+			token(m.moved)
+		}
+	})
+	err = m.stayAt(ctx, master)
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	cancel(nil)
+	others.Wait()
+	return fmt.Errorf("member of the cluster by master %s: %w", addr, err)
+}
+
+// stayAt joins at a master and renews the lease until that breaks.
+func (m *member) stayAt(ctx context.Context, master smqpb.MasterClient) error {
 	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	stream, err := master.Join(ctx)
 	if err != nil {
-		cancel()
-		return fmt.Errorf("join at master %s: %w", addr, err)
+		return fmt.Errorf("join: %w", err)
 	}
 	var (
 		sent   sendTimes
@@ -105,7 +138,7 @@ func (m *member) stay(ctx context.Context) error {
 	err = m.receive(stream, &sent) // ends when the stream does, whoever ends it
 	cancel()
 	sender.Wait()
-	return fmt.Errorf("member of the cluster by master %s: %w", addr, err)
+	return err
 }
 
 // joinStream is the broker's end of the stream.
@@ -169,15 +202,12 @@ func (m *member) take(g *smqpb.Grant, sent *sendTimes) {
 	if at, ok := sent.take(g.GetSequence()); ok {
 		m.until = max(m.until, at+time.Duration(g.GetLeaseMs())*time.Millisecond)
 	}
-	m.join = g.GetJoin()
+	m.join, m.heard = g.GetJoin(), m.b.clock()
 	if !m.granted {
 		m.granted = true
 		close(m.joined)
 	} else if g.GetSequence() == 1 {
-		select {
-		case m.rejoined <- struct{}{}:
-		default: // a token is there already
-		}
+		token(m.rejoined)
 	}
 	m.follow(g.GetLeader())
 	if len(g.GetBrokers()) > 0 && !m.watching {
@@ -194,10 +224,13 @@ func (m *member) follow(l *smqpb.LeaderInfo) {
 }
 
 // tell has the change noticed. m.mu is held.
-func (m *member) tell() {
+func (m *member) tell() { token(m.changed) }
+
+// token puts a token into a channel that holds one.
+func token(c chan struct{}) {
 	select {
-	case m.changed <- struct{}{}:
-	default:
+	case c <- struct{}{}:
+	default: // one is there already
 	}
 }
 
@@ -247,12 +280,7 @@ func (m *member) isLeaving() bool {
 }
 
 // beat has a heartbeat sent at once.
-func (m *member) beat() {
-	select {
-	case m.wake <- struct{}{}:
-	default:
-	}
-}
+func (m *member) beat() { token(m.wake) }
 
 // leased reports whether the broker's lease is valid by its own clock.
 func (m *member) leased() bool {

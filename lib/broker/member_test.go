@@ -100,3 +100,23 @@ func TestWhoLeads(t *testing.T) {
 	grant(info(5, "a", "b", "c"))
 	expect(5, 3)
 }
+
+// A broker that has lost its master joins the next one within its lease, whenever in it
+// that comes to lead: waits are short while there is something to keep, and longer after.
+func TestRejoinWaits(t *testing.T) {
+	m, now := newTestMember()
+	if m.rejoinWait() != rejoinAtMost {
+		t.Errorf("a broker that was never there waits for %v", m.rejoinWait())
+	}
+	var sent sendTimes
+	sent.note(1, *now)
+	m.take(&smqpb.Grant{Sequence: 1, LeaseMs: 2000}, &sent)
+	*now = 1999 * time.Millisecond
+	if m.rejoinWait() != rejoinSoon {
+		t.Errorf("a broker with a lease waits for %v", m.rejoinWait())
+	}
+	*now = 2 * time.Second
+	if m.rejoinWait() != rejoinAtMost {
+		t.Errorf("a broker without a lease waits for %v", m.rejoinWait())
+	}
+}
