@@ -116,12 +116,7 @@ func (w *watcher) past(ctx context.Context) past {
 	}
 	events := w.l.readPast(ctx, w.req.GetEventsSinceMs(), w.asksFor)
 	kept, count := w.l.hub.since(0)
-	for _, e := range kept {
-		if w.wants(e) {
-			events = append(events, e)
-		}
-	}
-	return past{inOrder(events), count}
+	return past{inOrder(append(events, w.wanted(kept, count)...)), count}
 }
 
 // inOrder puts events in order of time, a topic's in that of their versions whatever

@@ -119,3 +119,24 @@ func TestEventsOfEarlierLeadersAreBounded(t *testing.T) {
 		}
 	})
 }
+
+// What comes to pass while somebody watches is told, whatever the time is where the
+// caller is: it may be later there than at the leader.
+func TestEventsOfTheLeaderDoNotDependOnClocks(t *testing.T) {
+	bubble(t, []string{"a"}, func(b *bed) {
+		b.create("before", 8)
+		w := b.watch(&smqpb.WatchRequest{Events: true, EventsSinceMs: time.Now().Add(time.Hour).UnixMilli()})
+		defer w.stop()
+		if got := w.snapshot(b.t)[0].GetEvents(); len(got) > 0 {
+			b.t.Errorf("of before: %v", got)
+		}
+		b.create("t", 8)
+		wantVersions(b.t, "created", w.next(b.t).GetEvents(), "t", 1, 1)
+		if _, err := b.leader.DeleteTopic(b.t.Context(), &smqpb.DeleteTopicRequest{Topic: "t"}); err != nil {
+			b.t.Fatal(err)
+		}
+		if got := w.next(b.t).GetEvents(); len(got) != 1 || !got[0].GetDeleted() {
+			b.t.Errorf("deleted: %v", got)
+		}
+	})
+}

@@ -56,6 +56,7 @@ type watcher struct {
 	// What has been sent.
 	rev      uint64            // everything up to it
 	events   uint64            // of all events
+	begin    uint64            // how many there were when it came
 	early    <-chan past       // brings what was before; nil: it has come, or is not asked for
 	before   *past             // has come, and is not sent
 	told     map[string]uint64 // by topic id: the newest version of it
@@ -83,9 +84,9 @@ func (l *Leader) newWatcher(req *smqpb.WatchRequest, stream grpc.ServerStreaming
 			return nil, fmt.Errorf("topic %q: %w", name, err)
 		}
 	}
-	_, now := l.hub.since(0)
+	_, w.begin = l.hub.since(0)
 	if req.GetEventsSinceMs() == 0 || !req.GetEvents() {
-		w.events = now
+		w.events = w.begin
 	}
 	return w, nil
 }
@@ -157,10 +158,19 @@ func (w *watcher) asksFor(namespace string) bool {
 	return w.req.GetNamespace() == "" || w.req.GetNamespace() == namespace
 }
 
-// wants reports whether the event is one that is asked for.
-func (w *watcher) wants(e *smqpb.LayoutEvent) bool {
-	name, err := smq.ParseTopic(e.GetTopic())
-	return err == nil && w.asksFor(name.Namespace) && e.GetCreatedMs() >= w.req.GetEventsSinceMs()
+// wanted are those of the events, the latest of count, that are asked for. Whatever
+// comes to pass while it watches is, also where the caller's clock, or that of an
+// earlier leader, is ahead of this one's.
+func (w *watcher) wanted(events []*smqpb.LayoutEvent, count uint64) []*smqpb.LayoutEvent {
+	var wanted []*smqpb.LayoutEvent
+	for i, e := range events {
+		present := count-uint64(len(events)-i) >= w.begin
+		name, err := smq.ParseTopic(e.GetTopic())
+		if err == nil && w.asksFor(name.Namespace) && (present || e.GetCreatedMs() >= w.req.GetEventsSinceMs()) {
+			wanted = append(wanted, e)
+		}
+	}
+	return wanted
 }
 
 // addEvents adds what has happened to layouts: after what was before, if that is
@@ -177,8 +187,8 @@ func (w *watcher) addEvents(out *smqpb.WatchUpdate, events []*smqpb.LayoutEvent,
 		events, count = w.l.hub.since(w.before.count)
 		w.before = nil
 	}
-	for _, e := range events {
-		if w.wants(e) && w.note(e) {
+	for _, e := range w.wanted(events, count) {
+		if w.note(e) {
 			out.Events = append(out.Events, e)
 		}
 	}
