@@ -21,6 +21,7 @@ type asking struct {
 	next    []string             // whom to ask yet
 	asked   map[string]time.Time // when; zero: it has answered
 	answers chan masterAnswer
+	over    chan struct{} // closed: nobody takes answers any more
 	failed  attempts
 	second  *masterAnswer // of a master that does not lead
 }
@@ -35,12 +36,13 @@ type masterAnswer struct {
 // that fails or takes long, and returns the best answer. The error names the
 // addresses tried.
 func (c *Cluster) askMasters(ctx context.Context) (*smqpb.ClusterInfo, error) {
-	a := &asking{c: c, next: c.candidates(), asked: make(map[string]time.Time), answers: make(chan masterAnswer)}
+	a := &asking{c: c, next: c.candidates(), asked: make(map[string]time.Time), answers: make(chan masterAnswer), over: make(chan struct{})}
 	if len(a.next) == 0 {
 		return nil, fmt.Errorf("%w list of masters: it is empty", smq.ErrInvalid)
 	}
 	ctx, cancel := context.WithCancel(ctx) // nobody waits for those that are late
 	defer cancel()
+	defer close(a.over)
 	best := a.run(ctx)
 	if best == nil {
 		return nil, a.failed
@@ -51,18 +53,17 @@ func (c *Cluster) askMasters(ctx context.Context) (*smqpb.ClusterInfo, error) {
 
 // run returns the best answer; nil when all have failed.
 func (a *asking) run(ctx context.Context) *masterAnswer {
-	late := time.NewTimer(0)
+	late := time.NewTimer(othersAfter)
 	defer late.Stop()
+	a.askNext(ctx)
 	for {
 		select {
 		case <-late.C:
 			if a.second != nil {
 				return a.second
 			}
-			if len(a.next) > 0 {
-				a.ask(ctx, a.next[0])
-				late.Reset(othersAfter)
-			}
+			a.askNext(ctx)
+			late.Reset(othersAfter)
 			continue
 		case answer := <-a.answers:
 			a.asked[answer.addr] = time.Time{}
@@ -71,19 +72,36 @@ func (a *asking) run(ctx context.Context) *masterAnswer {
 			}
 		}
 		if a.second != nil {
-			leading := a.second.info.GetLeadingMaster()
-			if _, asked := a.asked[leading]; !asked {
-				a.ask(ctx, leading)
+			wait := a.askLeading(ctx)
+			if wait <= 0 {
+				return a.second
 			}
-			// At once, if that one has failed.
-			late.Reset(othersAfter - time.Since(a.asked[leading]))
+			late.Reset(wait)
 			continue
 		}
-		if len(a.next) == 0 && !a.waiting() {
+		a.askNext(ctx)
+		if !a.waiting() {
 			return nil
 		}
-		late.Reset(0)
+		late.Reset(othersAfter)
 	}
+}
+
+// askNext asks the next master that there is to ask.
+func (a *asking) askNext(ctx context.Context) {
+	if len(a.next) > 0 {
+		a.ask(ctx, a.next[0])
+	}
+}
+
+// askLeading asks the master that leads as another one says, unless it has been asked,
+// and returns how long it has got to answer yet; none if it has failed.
+func (a *asking) askLeading(ctx context.Context) time.Duration {
+	leading := a.second.info.GetLeadingMaster()
+	if _, asked := a.asked[leading]; !asked {
+		a.ask(ctx, leading)
+	}
+	return othersAfter - time.Since(a.asked[leading])
 }
 
 // ask asks a master.
@@ -94,7 +112,7 @@ func (a *asking) ask(ctx context.Context, addr string) {
 		info, err := a.c.askMaster(ctx, addr)
 		select {
 		case a.answers <- masterAnswer{addr, info, err}:
-		case <-ctx.Done():
+		case <-a.over:
 		}
 	}()
 }

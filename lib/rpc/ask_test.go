@@ -1,6 +1,8 @@
 package rpc
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -68,6 +70,21 @@ func TestInfoAsksEachMasterOnce(t *testing.T) {
 		for i, n := range nodes {
 			if n.calls() != 1 {
 				t.Errorf("master %d was asked %d times", i+1, n.calls())
+			}
+		}
+	})
+}
+
+// Whoever has had enough does not wait for masters, whatever they do.
+func TestInfoEndsWithItsContext(t *testing.T) {
+	inTown(t, func(t *testing.T, w *town) {
+		w.start("m1:1", &node{info: says("m1:1", "b:1")})
+		c := NewCluster([]string{"m1:1", "m2:1"}, w.conns, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		for range 100 { // what is ready at once is taken by chance
+			if _, err := c.Info(ctx); !errors.Is(err, context.Canceled) {
+				t.Fatalf("got %v", err)
 			}
 		}
 	})
