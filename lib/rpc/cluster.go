@@ -60,11 +60,13 @@ func NewCluster(masters []string, conns *Conns, logger *slog.Logger) *Cluster {
 
 // Info tells where everything is, from the leading master when it can be asked,
 // else from any that answers. It goes on trying until ctx ends; the error then
-// is an smq.ErrUnavailable, and ctx's error, and names the addresses tried.
+// is an smq.ErrUnavailable, and ctx's error, and names the addresses tried, with
+// what the last attempt found that ctx did not cut short.
 // smq.ErrInvalid at once when none of the addresses can be a master's, and
 // smq.ErrUnavailable at once when other kinds of servers answer at all of them.
 func (c *Cluster) Info(ctx context.Context) (*smqpb.ClusterInfo, error) {
 	var p pause
+	var last error
 	for {
 		info, err := c.askMasters(ctx)
 		if err == nil {
@@ -75,6 +77,9 @@ func (c *Cluster) Info(ctx context.Context) (*smqpb.ClusterInfo, error) {
 		}
 		if ctx.Err() == nil {
 			c.masterless.failed(c.logger, err)
+			last = err
+		} else if last != nil {
+			err = last
 		}
 		if ended := p.wait(ctx); ended != nil {
 			return nil, &worded{"no master answers at " + err.Error(), []error{smq.ErrUnavailable, ended, err}}

@@ -3,6 +3,7 @@ package rpc
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"sync"
@@ -271,6 +272,27 @@ func TestLeaderIsNotSentBackToTheDead(t *testing.T) {
 		if n := dead.calls(); n != 1 {
 			t.Errorf("the dead one was asked %d times", n)
 		}
+	})
+}
+
+// Whoever has waited for the masters is told why, and not that the last of many
+// attempts had no time left.
+func TestInfoSaysWhatWasInTheWay(t *testing.T) {
+	inTown(t, func(t *testing.T, w *town) {
+		begun := time.Now()
+		w.start("m:1", &node{info: func() (*smqpb.ClusterInfo, error) {
+			if time.Since(begun) > time.Second/2 {
+				pass(time.Second)
+			}
+			return nil, fmt.Errorf("%w: it is being founded", smq.ErrUnavailable)
+		}})
+		ctx, cancel := within(900 * time.Millisecond)
+		defer cancel()
+		_, err := NewCluster([]string{"m:1"}, w.conns, nil).Info(ctx)
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "it is being founded") {
+			t.Errorf("got %v", err)
+		}
+		pass(time.Second) // for the master to answer
 	})
 }
 

@@ -36,7 +36,7 @@ func testPublisherGivesUp(t *testing.T, away func(*daemon) (back func())) {
 	if code := pub.exit(); code != 3 {
 		t.Errorf("the publisher ended with exit code %d", code)
 	}
-	if text := c.log("pub").String(); strings.Count(text, "\n") != 2 {
+	if text := c.log("pub").String(); said(text) != 2 {
 		t.Errorf("the publisher says %q; an account and an error are due", text)
 	}
 	n, failures := pub.sent(), pub.failures()
@@ -89,7 +89,7 @@ func TestInterruptedPublisher(t *testing.T) {
 	if code := pub.exit(); code != 143 {
 		t.Errorf("the publisher ended with exit code %d", code)
 	}
-	if text := c.log("pub").String(); strings.Count(text, "\n") > 3 || !strings.Contains(text, "not acked") {
+	if text := c.log("pub").String(); said(text) > 3 || !strings.Contains(text, "not acked") {
 		t.Errorf("the publisher says %q", text)
 	}
 	c.brokers[0].resume()
