@@ -35,8 +35,8 @@
 // handler's own goroutine has sent.
 //
 // Replicate: an owner has one stream to each broker that follows some segment of its
-// (links.go), which carries batches and, several times a second, a sign of life. A
-// follower (followers.go) seals what it follows when the owner gives none. A stream
+// (links.go, link.go), which carries batches and, several times a second, a sign of life. A
+// follower (replicate.go, followers.go) seals what it follows when the owner gives none. A stream
 // belongs to one life of either.
 //
 // # Goroutines
@@ -45,6 +45,6 @@
 // once, one takes part in leading, one samples loads, one reports them to the
 // leader, two look whether idle segments have been sealed by others (probe.go), two
 // look after what is followed in the present life (followers.go, sweep.go), one
-// sends to each follower (links.go), and one for each open segment waits for its
+// sends to each follower (link.go), and one for each open segment waits for its
 // end. Close ends all of them and waits; Drain hands the segments over before.
 package broker
