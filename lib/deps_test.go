@@ -37,7 +37,7 @@ var allowed = map[string][]string{
 	"lib/seglog":        {"lib/record", "lib/smq", "lib/smqpb", "lib/store"},
 	"lib/sim":           {"lib/record", "lib/seglog", "lib/smq", "lib/smqpb", "lib/store", "lib/store/fault", "lib/store/mem"},
 
-	"lib/catalog": {"lib/layout", "lib/record", "lib/seglog", "lib/smq", "lib/smqpb", "lib/store"},
+	"lib/catalog": {"lib/background", "lib/layout", "lib/record", "lib/seglog", "lib/smq", "lib/smqpb", "lib/store"},
 
 	// Services never import one another.
 	"lib/broker": {"lib/background", "lib/boottime", "lib/catalog", "lib/layout", "lib/rpc", "lib/seglog", "lib/smq", "lib/smqpb", "lib/store"},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/seaweedmq/smq/lib/background"
 	"github.com/seaweedmq/smq/lib/layout"
 	"github.com/seaweedmq/smq/lib/record"
 	"github.com/seaweedmq/smq/lib/smq"
@@ -226,7 +227,7 @@ func Alter(ctx context.Context, st store.Store, e Entry, c Config) error {
 // there now tells a repeat of an attempt that was applied from somebody else's
 // change, as both are conflicts: isThere says whether it is what e puts there.
 func (e Entry) put(ctx context.Context, st store.Store, isThere func(now Entry) bool) error {
-	var wait backoff
+	var wait background.Backoff
 	maybe := false // an attempt may have been applied
 	for {
 		_, err := st.Replace(ctx, configPath(e.Topic), e.encode(), e.version)
@@ -246,7 +247,7 @@ func (e Entry) put(ctx context.Context, st store.Store, isThere func(now Entry) 
 			return fmt.Errorf("write the configuration of topic %v: %w", e.Topic, err)
 		}
 		maybe = true
-		if ended := wait.next(ctx); ended != nil {
+		if ended := wait.Next(ctx); ended != nil {
 			return fmt.Errorf("write the configuration of topic %v: %w: %w", e.Topic, smq.ErrTimeout, err)
 		}
 	}

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/seaweedmq/smq/lib/seglog"
 	"github.com/seaweedmq/smq/lib/smq"
@@ -114,26 +112,4 @@ func RemoveIncarnation(ctx context.Context, st store.Store, topic smq.Topic, id 
 		return fmt.Errorf("remove incarnation %s of topic %v: %w", id, topic, err)
 	}
 	return nil
-}
-
-// Bounds of the waits between attempts whose outcome is unknown.
-const (
-	minBackoff = 10 * time.Millisecond
-	maxBackoff = 500 * time.Millisecond
-)
-
-// backoff is a wait that doubles, with jitter.
-type backoff struct{ last time.Duration }
-
-// next returns after the next wait, or with ctx's error when it ends before.
-func (b *backoff) next(ctx context.Context) error {
-	b.last = min(max(2*b.last, minBackoff), maxBackoff)
-	timer := time.NewTimer(b.last/2 + rand.N(b.last/2))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

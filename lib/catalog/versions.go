@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/seaweedmq/smq/lib/background"
 	"github.com/seaweedmq/smq/lib/layout"
 	"github.com/seaweedmq/smq/lib/smq"
 	"github.com/seaweedmq/smq/lib/store"
@@ -167,7 +168,7 @@ func WriteVersion(ctx context.Context, st store.Store, topic smq.Topic, id smq.T
 // applied it tries again, until it can or ctx ends.
 func createVersion(ctx context.Context, st store.Store, topic smq.Topic, id smq.TopicID, l layout.Layout) error {
 	path, data := layoutDir(topic, id)+"/"+versionName(l.Version), layout.Encode(l)
-	var wait backoff
+	var wait background.Backoff
 	for {
 		err := st.Create(ctx, path, store.Bytes(data))
 		switch {
@@ -178,7 +179,7 @@ func createVersion(ctx context.Context, st store.Store, topic smq.Topic, id smq.
 		case !errors.Is(err, store.ErrAmbiguous):
 			return err
 		}
-		if ended := wait.next(ctx); ended != nil {
+		if ended := wait.Next(ctx); ended != nil {
 			return fmt.Errorf("%w: %w", smq.ErrTimeout, err)
 		}
 	}

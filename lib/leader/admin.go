@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/seaweedmq/smq/lib/background"
 	"github.com/seaweedmq/smq/lib/catalog"
 	"github.com/seaweedmq/smq/lib/layout"
 	"github.com/seaweedmq/smq/lib/record"
@@ -83,7 +84,7 @@ func (l *Leader) DeleteTopic(ctx context.Context, req *smqpb.DeleteTopicRequest)
 // markDeleted writes that the topic is deleted, unless that is written already
 // of the incarnation meant.
 func (l *Leader) markDeleted(ctx context.Context, name smq.Topic, id smq.TopicID) (catalog.Config, error) {
-	for tries := (pause{}); ; {
+	for wait := (background.Backoff{}); ; {
 		e, err := catalog.Read(ctx, l.Store, name)
 		switch {
 		case err != nil:
@@ -98,7 +99,7 @@ func (l *Leader) markDeleted(ctx context.Context, name smq.Topic, id smq.TopicID
 			l.Logger.Info("topic deleted", "topic", name.String(), "id", e.ID)
 			return e.Config, nil
 		}
-		if !errors.Is(err, smq.ErrConflict) || tries.wait(ctx) != nil {
+		if !errors.Is(err, smq.ErrConflict) || wait.Next(ctx) != nil {
 			return catalog.Config{}, err
 		}
 	}

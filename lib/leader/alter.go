@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/seaweedmq/smq/lib/background"
 	"github.com/seaweedmq/smq/lib/catalog"
 	"github.com/seaweedmq/smq/lib/smq"
 	"github.com/seaweedmq/smq/lib/smqpb"
@@ -36,7 +37,7 @@ func (l *Leader) alter(ctx context.Context, t *topic, alteration func(catalog.Co
 	case <-ctx.Done():
 		return fmt.Errorf("another alteration is under way: %w: %w", smq.ErrTimeout, ctx.Err())
 	}
-	for tries := (pause{}); ; {
+	for wait := (background.Backoff{}); ; {
 		e, err := catalog.Read(ctx, l.Store, t.Topic)
 		if err != nil {
 			return err
@@ -54,7 +55,7 @@ func (l *Leader) alter(ctx context.Context, t *topic, alteration func(catalog.Co
 			l.hub.publish(t, nil)
 			l.Logger.Info("topic altered", "topic", t.Topic.String(), "scaling", c.Scaling, "replicas", c.Replicas)
 			return nil
-		case !errors.Is(err, smq.ErrConflict) || tries.wait(ctx) != nil:
+		case !errors.Is(err, smq.ErrConflict) || wait.Next(ctx) != nil:
 			return err
 		}
 	}

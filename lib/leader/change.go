@@ -131,7 +131,7 @@ func (c *change) settle(err error) {
 // write writes one version with the changes. When somebody else has been faster
 // it starts over from theirs.
 func (l *Leader) write(ctx context.Context, t *topic, batch []*change) error {
-	var tries pause
+	var wait background.Backoff // their version may not be seen yet, as at a filer that has just joined others
 	for {
 		if err := l.leading(); err != nil {
 			return err
@@ -162,26 +162,10 @@ func (l *Leader) write(ctx context.Context, t *topic, batch []*change) error {
 		if err := l.reload(ctx, t); err != nil {
 			return err
 		}
-		if tries.wait(ctx) != nil {
+		if wait.Next(ctx) != nil {
 			return fmt.Errorf("%w: %v", smq.ErrTimeout, err)
 		}
 	}
-}
-
-// pause spaces what is tried again because somebody else has been faster: their file
-// may not be seen yet, as at a filer that has just joined others.
-type pause struct{ last time.Duration }
-
-// Bounds of the waits in between.
-const (
-	pauseFirst = 5 * time.Millisecond
-	pauseMost  = 500 * time.Millisecond
-)
-
-// wait returns nil after the next wait, or ctx's error when it ends before.
-func (p *pause) wait(ctx context.Context) error {
-	p.last = min(max(2*p.last, pauseFirst), pauseMost)
-	return background.Wait(ctx, p.last)
 }
 
 // plan makes one change of those that are still to be made in the layout, and
